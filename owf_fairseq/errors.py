@@ -1,0 +1,18 @@
+"""The one exception that stands for bad usage or bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Something that the user gave cannot be used; the command line prints it and exits with status 2.
+
+    Args:
+        problems: one sentence, or several: all problems of one command are reported together. Each says what was given,
+            what is allowed and what to do, and names the flag, or the file and line.
+    """
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems = [problems] if isinstance(problems, str) else list(problems)
+        super().__init__("\n".join(self.problems))

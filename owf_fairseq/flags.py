@@ -1,0 +1,188 @@
+"""Our flags on top of fairseq's TransformerConfig, and all validation of a model's configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+from fairseq.dataclass import FairseqDataclass
+
+from owf_fairseq import compat
+from owf_fairseq.errors import InputError
+from owf_fairseq.sharing import Pattern, make_pattern, spellings
+
+FFN_LAYER_NORMS = ("shared", "per-layer")
+
+
+def _pattern_help(block: str, drops: bool) -> str:
+    return f"which layers share {block}, one of: {spellings(drops)}"
+
+
+@dataclass
+class SharingFlags(FairseqDataclass):
+    """What this plugin adds to fairseq's transformer flags. The FFN's width is fairseq's own ``--*-ffn-embed-dim``."""
+
+    encoder_ffn: str = field(default="individual", metadata={"help": _pattern_help("the encoder's FFN", True)})
+    decoder_ffn: str = field(default="individual", metadata={"help": _pattern_help("the decoder's FFN", True)})
+    share_encoder_decoder_ffn: bool = field(
+        default=False,
+        metadata={"help": "one FFN for both stacks (asks for `shared` in both)"},
+    )
+    encoder_self_attn: str = field(
+        default="individual", metadata={"help": _pattern_help("the encoder's self-attention", False)}
+    )
+    decoder_self_attn: str = field(
+        default="individual", metadata={"help": _pattern_help("the decoder's self-attention", False)}
+    )
+    decoder_cross_attn: str = field(
+        default="individual", metadata={"help": _pattern_help("the decoder's cross-attention", False)}
+    )
+    ffn_layer_norm: str = field(
+        default="shared",
+        metadata={
+            "help": "whether a shared FFN shares its layer norm too (the paper counts it among the saved parameters, "
+            f"but does not say), one of: {', '.join(FFN_LAYER_NORMS)}"
+        },
+    )
+
+
+FLAG_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fields(SharingFlags)}
+PATTERN_FLAGS = tuple(name for name, default in FLAG_DEFAULTS.items() if default == "individual")
+
+
+class HasFlags(Protocol):
+    """A namespace after an arch function: every flag of fairseq's transformer and of ours has a value."""
+
+    encoder_layers: int
+    decoder_layers: int
+
+    def __getattr__(self, name: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which block every layer uses, the result of valid flags.
+
+    Attributes:
+        ffn: for the encoder's layers and then the decoder's, so that both can name the same block.
+        encoder_self_attn, decoder_self_attn, decoder_cross_attn: one number a layer.
+        share_ffn_layer_norm: whether an FFN's layer norm is part of its block.
+    """
+
+    ffn: Pattern
+    encoder_self_attn: Pattern
+    decoder_self_attn: Pattern
+    decoder_cross_attn: Pattern
+    share_ffn_layer_norm: bool
+
+    @property
+    def shares(self) -> bool:
+        """Whether any block serves more than one layer, or is dropped."""
+        patterns = (self.ffn, self.encoder_self_attn, self.decoder_self_attn, self.decoder_cross_attn)
+        return any(None in p or len(set(p)) < len(p) for p in patterns)
+
+
+def flag_name(name: str) -> str:
+    """``encoder_ffn`` as users type it: ``--encoder-ffn``."""
+    return "--" + name.replace("_", "-")
+
+
+def make_plan(args: HasFlags) -> Plan:
+    """Reads and checks the flags of a model.
+
+    Args:
+        args: fairseq's flags and ours, after the arch function has filled in what was not given.
+
+    Raises:
+        InputError: with every problem of these flags at once.
+    """
+    problems: list[str] = []
+    patterns: dict[str, Pattern] = {}
+    for name in PATTERN_FLAGS:
+        layers = args.encoder_layers if name.startswith("encoder") else args.decoder_layers
+        try:
+            patterns[name] = make_pattern(
+                getattr(args, name), layers, flag=flag_name(name), may_drop=name.endswith("ffn")
+            )
+        except InputError as error:
+            problems += error.problems
+            patterns[name] = make_pattern("individual", layers)
+    if args.ffn_layer_norm not in FFN_LAYER_NORMS:
+        problems.append(
+            f"`--ffn-layer-norm` must be one of {', '.join(FFN_LAYER_NORMS)}, but is '{args.ffn_layer_norm}'"
+        )
+
+    decoder_ffn = patterns["decoder_ffn"]
+    if args.share_encoder_decoder_ffn:
+        problems += _one_ffn_for_both_stacks(args)
+    else:
+        decoder_ffn = [None if number is None else args.encoder_layers + number for number in decoder_ffn]
+    plan = Plan(
+        ffn=patterns["encoder_ffn"] + decoder_ffn,
+        encoder_self_attn=patterns["encoder_self_attn"],
+        decoder_self_attn=patterns["decoder_self_attn"],
+        decoder_cross_attn=patterns["decoder_cross_attn"],
+        share_ffn_layer_norm=args.ffn_layer_norm == "shared",
+    )
+    problems += _unsupported(args, plan)
+    if problems:
+        raise InputError(problems)
+    return plan
+
+
+def _one_ffn_for_both_stacks(args: HasFlags) -> list[str]:
+    """What stands in the way of one FFN that serves encoder and decoder."""
+    problems = []
+    for name in ("encoder_ffn", "decoder_ffn"):
+        if getattr(args, name) != "shared":
+            problems.append(
+                f"`--share-encoder-decoder-ffn` needs `{flag_name(name)} shared`, but it is '{getattr(args, name)}'"
+            )
+    for name in ("embed_dim", "ffn_embed_dim", "normalize_before"):
+        encoder, decoder = getattr(args, f"encoder_{name}"), getattr(args, f"decoder_{name}")
+        if encoder != decoder:
+            problems.append(
+                f"`--share-encoder-decoder-ffn` needs the same `{flag_name('encoder_' + name)}` and "
+                f"`{flag_name('decoder_' + name)}`, but they are {encoder} and {decoder}"
+            )
+    return problems
+
+
+def _unsupported(args: HasFlags, plan: Plan) -> list[str]:
+    """Options of fairseq that it cannot do right with these blocks: refused, with the reason, rather than wrong."""
+
+    def given(name: str) -> Any:
+        return getattr(args, name, None)
+
+    problems = []
+    if given("ddp_backend") == "fully_sharded":
+        problems.append(
+            "`--ddp-backend fully_sharded` is not supported: it shards layer by layer, and a shared block has no one "
+            "layer; use `--ddp-backend legacy_ddp` or `pytorch_ddp`"
+        )
+    if given("base_layers"):
+        problems.append("`--base-layers` is not supported: no pattern describes the FFN of a BASE layer; leave it out")
+    if given("cross_self_attention"):
+        problems.append("`--cross-self-attention` is not supported; leave it out")
+    if not plan.shares:
+        return problems
+
+    for name in ("encoder_layers_to_keep", "decoder_layers_to_keep"):
+        if given(name):
+            problems.append(
+                f"`{flag_name(name)}` cannot be combined with shared or dropped blocks: it removes layers after the "
+                "pattern has been laid out over all of them; train with the smaller number of layers instead"
+            )
+    for name in ("quant_noise_scalar", "quantization_config_path"):
+        if given(name):
+            problems.append(
+                f"`{flag_name(name)}` cannot be combined with shared or dropped blocks: fairseq quantises a shared "
+                "block in its first layer only; leave it out"
+            )
+    checkpointed = given("checkpoint_activations") or given("offload_activations")
+    if checkpointed and given("ddp_backend") in ("pytorch_ddp", "c10d") and compat.world_size() > 1:
+        problems.append(
+            "`--checkpoint-activations` with shared blocks needs `--ddp-backend legacy_ddp`: under "
+            f"'{given('ddp_backend')}' a shared weight is marked ready more than once"
+        )
+    return problems

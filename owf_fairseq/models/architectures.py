@@ -1,0 +1,40 @@
+"""Named architectures, registered in a loop: a size is numbers, a configuration is flags (both in ``sharing.py``)."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+
+from fairseq.models import register_model_architecture
+
+from owf_fairseq.models.transformer import set_defaults
+from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Configuration, Size, wide_ffn_dim
+
+
+def architecture(size: Size, configuration: Configuration) -> Callable[[Namespace], None]:
+    """fairseq's arch function: it sets what the user did not, and so the user's flags win."""
+
+    def set_flags(args: Namespace) -> None:
+        def default(name: str, value: object) -> None:
+            setattr(args, name, getattr(args, name, value))
+
+        default("encoder_layers", size.encoder_layers)
+        default("decoder_layers", size.decoder_layers)
+        default("encoder_embed_dim", size.embed_dim)
+        default("decoder_embed_dim", args.encoder_embed_dim)
+        if configuration.wide:
+            default("encoder_ffn_embed_dim", wide_ffn_dim(size.ffn_dim, args.encoder_layers, args.decoder_layers))
+        for stack in ("encoder", "decoder"):
+            default(f"{stack}_ffn_embed_dim", size.ffn_dim)
+            default(f"{stack}_attention_heads", size.heads)
+        for name, value in configuration.flags.items():
+            default(name, value)
+        set_defaults(args)
+
+    return set_flags
+
+
+for arch, (size_name, configuration_name) in ARCHS.items():
+    register_model_architecture("owf_transformer", arch)(
+        architecture(SIZES[size_name], CONFIGURATIONS[configuration_name])
+    )

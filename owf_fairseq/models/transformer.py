@@ -1,0 +1,155 @@
+"""The encoder-decoder model ``owf_transformer``: fairseq's Transformer with blocks laid out by patterns."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model
+from fairseq.models.transformer import (
+    TransformerConfig,
+    TransformerDecoderBase,
+    TransformerEncoderBase,
+    TransformerModel,
+)
+from fairseq.models.transformer.transformer_legacy import base_architecture
+from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from torch import nn
+
+from owf_fairseq import compat
+from owf_fairseq.flags import FLAG_DEFAULTS, Plan, SharingFlags, make_plan
+from owf_fairseq.modules.attention import attention_in_order, make_cross_attention, make_self_attention
+from owf_fairseq.modules.feed_forward import feed_forward_in_order, make_feed_forward
+from owf_fairseq.modules.transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
+
+
+class LayerParts:
+    """The blocks of a model while it is built: each iterator gives the next layer's.
+
+    A block is made when the first layer that uses it is built, which is fairseq's order: with the same seed the
+    individual model gets the weights that fairseq's own would.
+
+    Args:
+        cfg: fairseq's TransformerConfig.
+        plan: which block every layer uses.
+    """
+
+    def __init__(self, cfg: TransformerConfig, plan: Plan) -> None:
+        self.ffn = feed_forward_in_order(
+            plan.ffn,
+            lambda layer: make_feed_forward(cfg, cfg.encoder if layer < cfg.encoder.layers else cfg.decoder),
+            share_layer_norm=plan.share_ffn_layer_norm,
+        )
+        self.encoder_self_attn = attention_in_order(
+            plan.encoder_self_attn, lambda: make_self_attention(cfg, cfg.encoder)
+        )
+        self.decoder_self_attn = attention_in_order(
+            plan.decoder_self_attn, lambda: make_self_attention(cfg, cfg.decoder)
+        )
+        self.decoder_cross_attn = attention_in_order(plan.decoder_cross_attn, lambda: make_cross_attention(cfg))
+
+
+def finished(layer: nn.Module, cfg: TransformerConfig) -> nn.Module:
+    """The layer as fairseq's stacks hold it."""
+    return checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations) if cfg.checkpoint_activations else layer
+
+
+class TransformerEncoder(TransformerEncoderBase):
+    """fairseq's encoder with our layers.
+
+    Args:
+        cfg, dictionary, embed_tokens: as in fairseq.
+        parts: what the layers are made of.
+    """
+
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module, parts: LayerParts) -> None:
+        self._parts: LayerParts | None = parts  # fairseq's constructor builds the layers
+        super().__init__(cfg, dictionary, embed_tokens)
+        self._parts = None
+
+    def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
+        assert self._parts is not None
+        layer = TransformerEncoderLayer(
+            cfg, self_attn=next(self._parts.encoder_self_attn), feed_forward=next(self._parts.ffn)
+        )
+        return finished(layer, cfg)
+
+
+class TransformerDecoder(TransformerDecoderBase):
+    """fairseq's decoder with our layers.
+
+    Args:
+        cfg, dictionary, embed_tokens, no_encoder_attn: as in fairseq.
+        parts: what the layers are made of.
+    """
+
+    def __init__(
+        self,
+        cfg: TransformerConfig,
+        dictionary: Any,
+        embed_tokens: nn.Module,
+        parts: LayerParts,
+        no_encoder_attn: bool = False,
+    ) -> None:
+        self._parts: LayerParts | None = parts
+        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
+        self._parts = None
+
+    def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
+        assert self._parts is not None
+        layer = TransformerDecoderLayer(
+            cfg,
+            self_attn=next(self._parts.decoder_self_attn),
+            encoder_attn=None if no_encoder_attn else next(self._parts.decoder_cross_attn),
+            feed_forward=next(self._parts.ffn),
+        )
+        return finished(layer, cfg)
+
+
+@register_model("owf_transformer")
+class OwfTransformerModel(TransformerModel):
+    """Transformer whose FFNs and attention are individual, shared or dropped, layer by layer.
+
+    Everything that the patterns do not speak of is fairseq's: flags, embeddings, the forward pass of the stacks.
+    """
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        super().add_args(parser)
+        gen_parser_from_dataclass(parser, SharingFlags(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, args: Namespace | Any, task: Any) -> OwfTransformerModel:
+        """Builds the model that the flags describe.
+
+        Raises:
+            InputError: with every problem of the flags at once.
+        """
+        args = compat.as_namespace(args)
+        set_defaults(args)
+        plan = make_plan(args)
+        cfg = TransformerConfig.from_namespace(args)
+        # fairseq builds the two stacks in two class methods that see nothing in common but the configuration
+        cfg.parts = LayerParts(cfg, plan)
+        try:
+            return super().build_model(cfg, task)
+        finally:
+            del cfg.parts
+
+    @classmethod
+    def build_encoder(cls, cfg: TransformerConfig, src_dict: Any, embed_tokens: nn.Module) -> TransformerEncoder:
+        return TransformerEncoder(cfg, src_dict, embed_tokens, cfg.parts)
+
+    @classmethod
+    def build_decoder(cls, cfg: TransformerConfig, tgt_dict: Any, embed_tokens: nn.Module) -> TransformerDecoder:
+        return TransformerDecoder(
+            cfg, tgt_dict, embed_tokens, cfg.parts, no_encoder_attn=cfg.no_cross_attention
+        )
+
+
+def set_defaults(args: Any) -> None:
+    """Gives every flag that has no value yet its default: fairseq's, and ours."""
+    for name, default in FLAG_DEFAULTS.items():
+        setattr(args, name, getattr(args, name, default))
+    base_architecture(args)

@@ -1,0 +1,32 @@
+"""Residual connection and layer norm around a sublayer, post-norm or pre-norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairseq.modules.fairseq_dropout import FairseqDropout
+from torch import Tensor, nn
+
+
+class ResidualSublayers(nn.Module):
+    """What every sublayer of a layer has around it.
+
+    Args:
+        cfg: fairseq's TransformerConfig.
+        stack: ``cfg.encoder`` or ``cfg.decoder``.
+    """
+
+    def __init__(self, cfg: Any, stack: Any) -> None:
+        super().__init__()
+        self.embed_dim = stack.embed_dim
+        self.normalize_before = stack.normalize_before
+        self.dropout_module = FairseqDropout(cfg.dropout, module_name=self.__class__.__name__)
+
+    def before_sublayer(self, x: Tensor, layer_norm: nn.Module) -> Tensor:
+        """The sublayer's input, (T, B, C)."""
+        return layer_norm(x) if self.normalize_before else x
+
+    def after_sublayer(self, x: Tensor, residual: Tensor, layer_norm: nn.Module) -> Tensor:
+        """Dropout, residual connection and, post-norm, layer norm of the sublayer's output, (T, B, C)."""
+        x = residual + self.dropout_module(x)
+        return x if self.normalize_before else layer_norm(x)

@@ -1,0 +1,270 @@
+"""Which layer uses which block: patterns, and the configurations that the paper names.
+
+A *pattern* gives, for every layer of a stack, the number of the block that the layer uses, or None where the block is
+dropped. A new strategy is one function with ``@pattern`` here and one literal row in ``tests/test_sharing.py``.
+
+Pure Python: nothing here knows torch or fairseq.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from owf_fairseq.errors import InputError
+
+Pattern = list[int | None]
+Block = TypeVar("Block")
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A registered way to lay out blocks: its name as users write it, and the function that makes its pattern."""
+
+    name: str
+    layout: Callable[..., Pattern]
+    counted: bool
+    drops: bool
+
+    @property
+    def spelling(self) -> str:
+        return f"{self.name}-M" if self.counted else self.name
+
+
+STRATEGIES: dict[str, Strategy] = {}
+
+
+def pattern(name: str, *, counted: bool = False, drops: bool = False) -> Callable[[Callable[..., Pattern]], Callable]:
+    """Registers a strategy.
+
+    Args:
+        name: as users write it; a counted one is written with the number of blocks behind it (``cycle-2``).
+        counted: whether the function takes M, the number of blocks, after N, the number of layers.
+        drops: whether it leaves layers without the block, which only an FFN allows.
+    """
+
+    def register(layout: Callable[..., Pattern]) -> Callable[..., Pattern]:
+        STRATEGIES[name] = Strategy(name, layout, counted, drops)
+        return layout
+
+    return register
+
+
+@pattern("individual")
+def individual(n: int) -> Pattern:
+    """One block a layer: the vanilla Transformer."""
+    return list(range(n))
+
+
+@pattern("shared")
+def shared(n: int) -> Pattern:
+    """One block for all layers (paper, Section 2.2)."""
+    return [0] * n
+
+
+@pattern("none", drops=True)
+def none(n: int) -> Pattern:
+    """No-op: block, residual connection and layer norm are gone in every layer (paper, Section 2.2, d_ff' = 0)."""
+    return [None] * n
+
+
+@pattern("sequence", counted=True)
+def sequence(n: int, m: int) -> Pattern:
+    """M blocks, each for N/M consecutive layers (Takase and Kiyono, 2023; paper, Appendix A)."""
+    return [layer // (n // m) for layer in range(n)]
+
+
+@pattern("cycle", counted=True)
+def cycle(n: int, m: int) -> Pattern:
+    """M blocks in turn (Takase and Kiyono, 2023). With M = 2 in the encoder: EdgeFormer (Ge et al., 2022)."""
+    return [layer % m for layer in range(n)]
+
+
+@pattern("cycle-rev", counted=True)
+def cycle_rev(n: int, m: int) -> Pattern:
+    """M blocks in turn, the last M layers in reverse (Takase and Kiyono, 2023, after their code; paper, Appendix A)."""
+    return [layer % m if layer < n - m else n - 1 - layer for layer in range(n)]
+
+
+@pattern("sandwich")
+def sandwich(n: int) -> Pattern:
+    """First and last layer individual, one block for all between them (Subformer: Reid et al., 2021)."""
+    return [0 if layer == 0 else 2 if layer == n - 1 else 1 for layer in range(n)] if n > 2 else individual(n)
+
+
+def spellings(drops: bool = True) -> str:
+    """What may be given as a pattern, for messages and help; without the dropping ones where a block cannot go."""
+    return ", ".join(strategy.spelling for strategy in STRATEGIES.values() if drops or not strategy.drops)
+
+
+def make_pattern(text: str, layers: int, *, flag: str = "pattern", may_drop: bool = True) -> Pattern:
+    """The pattern that ``text`` stands for.
+
+    Args:
+        text: a strategy's name, with ``-M`` behind it where it has a number of blocks: ``shared``, ``cycle-rev-2``.
+        layers: N, the number of layers of the stack.
+        flag: named in the error.
+        may_drop: False for attention, which cannot be dropped.
+
+    Returns:
+        For each of the N layers the number of its block, or None where the block is dropped.
+
+    Raises:
+        InputError: the text names no strategy, or M does not divide N or is above it.
+    """
+
+    def refuse(reason: str) -> InputError:
+        return InputError(f"`{flag}` must be one of {spellings(may_drop)}, but is '{text}'{reason}")
+
+    match = re.fullmatch(r"(.*?)(?:-(\d+))?", text)
+    assert match is not None  # the expression matches every string
+    name, count = match.groups()
+    strategy = STRATEGIES.get(name)
+    if strategy is None or strategy.counted != (count is not None):
+        raise refuse("")
+    if strategy.drops and not may_drop:
+        raise refuse(": attention cannot be dropped")
+    if count is None:
+        return strategy.layout(layers)
+    blocks = int(count)
+    if not 0 < blocks <= layers or layers % blocks:
+        raise refuse(f": {blocks} blocks for {layers} layers (M must divide the number of layers)")
+    return strategy.layout(layers, blocks)
+
+
+def blocks_in_order(numbers: Sequence[int | None], make: Callable[[int], Block]) -> Iterator[Block | None]:
+    """Hands out the block of each layer in turn, and makes it when it is first used.
+
+    Args:
+        numbers: the pattern, a number a layer.
+        make: called with the layer's index, once for every distinct number.
+
+    Yields:
+        The layer's block, None where the pattern says so.
+    """
+    made: dict[int, Block] = {}
+    for layer, number in enumerate(numbers):
+        if number is not None and number not in made:
+            made[number] = make(layer)
+        yield None if number is None else made[number]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One of the paper's configurations: what differs from the vanilla Transformer.
+
+    Attributes:
+        flags: our flags (without dashes) and their values.
+        paper: the name that the paper uses.
+        wide: the FFN is widened to d_ff' = (N_enc + N_dec) * d_ff (paper, Section 2.2).
+    """
+
+    paper: str
+    flags: dict[str, str | bool] = field(default_factory=dict)
+    wide: bool = False
+
+
+def _ffn(encoder: str = "individual", decoder: str = "individual") -> dict[str, str | bool]:
+    return {"encoder_ffn": encoder, "decoder_ffn": decoder}
+
+
+def _attention(encoder: str, decoder: str, cross: str) -> dict[str, str | bool]:
+    return {"encoder_self_attn": encoder, "decoder_self_attn": decoder, "decoder_cross_attn": cross}
+
+
+# For encoder-decoder models: the names are those of the archs, the config files and the tables.
+CONFIGURATIONS: dict[str, Configuration] = {
+    "individual": Configuration("Transformer"),
+    "shared_enc": Configuration("SharedEnc", _ffn("shared")),
+    "shared_dec": Configuration("SharedDec", _ffn(decoder="shared")),
+    "shared_enc_shared_dec": Configuration("SharedEncSharedDec", _ffn("shared", "shared")),
+    "shared_enc_dec": Configuration(
+        "SharedEncDec", {**_ffn("shared", "shared"), "share_encoder_decoder_ffn": True}
+    ),
+    "no_enc": Configuration("NoEnc", _ffn("none")),
+    "no_dec": Configuration("NoDec", _ffn(decoder="none")),
+    "no_enc_no_dec": Configuration("NoEncNoDec", _ffn("none", "none")),
+    "shared_enc_no_dec": Configuration("SharedEncNoDec", _ffn("shared", "none")),
+    "no_enc_shared_dec": Configuration("NoEncSharedDec", _ffn("none", "shared")),
+    "one_wide_ffn": Configuration("One Wide FFN", _ffn("shared", "none"), wide=True),
+    "sequence_2": Configuration("Sequence M=2", _ffn("sequence-2")),
+    "sequence_3": Configuration("Sequence M=3", _ffn("sequence-3")),
+    "cycle_2": Configuration("Cycle M=2", _ffn("cycle-2")),
+    "cycle_3": Configuration("Cycle M=3", _ffn("cycle-3")),
+    "cycle_rev_2": Configuration("Cycle Rev M=2", _ffn("cycle-rev-2")),
+    "cycle_rev_3": Configuration("Cycle Rev M=3", _ffn("cycle-rev-3")),
+    # encoder self-attention, decoder self-attention, cross-attention: s(hared) or i(ndividual)
+    "attention_sss": Configuration("enc self shared, dec self shared, cross shared", _attention(*["shared"] * 3)),
+    "attention_ssi": Configuration(
+        "enc self shared, dec self shared, cross individual", _attention("shared", "shared", "individual")
+    ),
+    "attention_sii": Configuration(
+        "enc self shared, dec self individual, cross individual", _attention("shared", "individual", "individual")
+    ),
+    "attention_isi": Configuration(
+        "enc self individual, dec self shared, cross individual", _attention("individual", "shared", "individual")
+    ),
+    "attention_iss": Configuration(
+        "enc self individual, dec self shared, cross shared", _attention("individual", "shared", "shared")
+    ),
+    "attention_iis": Configuration(
+        "enc self individual, dec self individual, cross shared", _attention("individual", "individual", "shared")
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """A named size: numbers only.
+
+    Attributes:
+        encoder_layers, decoder_layers: N_enc and N_dec.
+        embed_dim: d_model. ffn_dim: d_ff, of each FFN of the individual model. heads: attention heads.
+    """
+
+    encoder_layers: int
+    decoder_layers: int
+    embed_dim: int
+    ffn_dim: int
+    heads: int
+
+
+SIZES: dict[str, Size] = {
+    "tiny": Size(6, 6, 64, 128, 2),
+    "small": Size(4, 4, 128, 256, 4),
+    "base": Size(6, 6, 512, 2048, 8),
+    "big": Size(6, 6, 1024, 4096, 16),
+    "deep_shallow": Size(12, 2, 1024, 4096, 16),
+}
+
+
+def arch_name(size: str, configuration: str) -> str:
+    """``owf_<size>``, or ``owf_<size>_<configuration>``: the individual model has no second name."""
+    return f"owf_{size}" if configuration == "individual" else f"owf_{size}_{configuration}"
+
+
+def _fits(size: Size, configuration: Configuration) -> bool:
+    layers = {"encoder": size.encoder_layers, "decoder": size.decoder_layers}
+    try:
+        for flag, value in configuration.flags.items():
+            if isinstance(value, str):
+                make_pattern(value, layers[flag.split("_")[0]])
+    except InputError:
+        return False
+    return True
+
+
+# Every named architecture: its size and its configuration, where the layers allow it (3 blocks do not fit 4 layers).
+ARCHS: dict[str, tuple[str, str]] = {
+    arch_name(size, configuration): (size, configuration)
+    for size in SIZES
+    for configuration in CONFIGURATIONS
+    if _fits(SIZES[size], CONFIGURATIONS[configuration])
+}
+
+
+def wide_ffn_dim(ffn_dim: int, encoder_layers: int, decoder_layers: int) -> int:
+    """d_ff' = (N_enc + N_dec) * d_ff, the width of the One Wide FFN (paper, Section 2.2)."""
+    return (encoder_layers + decoder_layers) * ffn_dim
