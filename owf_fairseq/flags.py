@@ -1,6 +1,6 @@
 """Our flags on top of fairseq's TransformerConfig, and all validation of a model's configuration."""
 
-from __future__ import annotations
+# no `from __future__ import annotations` here: fairseq makes its parser from the types of the dataclass
 
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol

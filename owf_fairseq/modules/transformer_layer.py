@@ -78,7 +78,7 @@ class TransformerDecoderLayer(FeedForwardSublayer):
         self.self_attn = self_attn
         self.self_attn_layer_norm = LayerNorm(self.embed_dim, export=cfg.export)
         self.encoder_attn = encoder_attn
-        self.encoder_attn_layer_norm = (
+        self.encoder_attn_layer_norm: Any = (
             None if encoder_attn is None else LayerNorm(self.embed_dim, export=cfg.export)
         )
         self.use_feed_forward(feed_forward, cfg)

@@ -1,0 +1,162 @@
+"""The paper's rows and numbers, to set ours beside them.
+
+Source: Pires, Lopes, Assogba and Setiawan, "One Wide Feedforward is All You Need" (2023, arXiv:2309.01826). Its tables
+are in ``paper_results.tsv``, one line a row, as printed; what does not add up in them is in ``SLIPS``.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, arch_name
+
+if TYPE_CHECKING:
+    from owf_fairseq.parameters import ParameterCount
+
+RESULTS = Path(__file__).with_name("paper_results.tsv")
+
+VOCAB_SIZES = {"en-de": 50_408, "en-ro": 39_840, "multi": 240_014}
+"""Rows of the embeddings that the paper's counts need. (Its text says 32K for en-de, which does not give its counts.)"""
+
+TABLES = {
+    "sharing": "Sharing FFNs",
+    "dropping": "Dropping FFNs",
+    "one_wide": "One Wide FFN",
+    "other": "Other architectures and languages",
+    "custom_sharing": "Custom sharing of the encoder's FFNs",
+    "attention": "Sharing attention",
+}
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One row of one table of the paper, as printed. What the paper leaves out is None.
+
+    Attributes:
+        table: a key of ``TABLES``.
+        row: its label in the table.
+        pair: a key of ``VOCAB_SIZES``.
+        size, configuration: as in ``sharing.py``.
+        shared_ffn_dim: d_ff' of the FFN that layers share.
+        bleu, chrf, comet: scores, 0 to 100.
+        tokens_per_s, tokens_per_s_sd: decoding speed in target tokens a second on the authors' GPU, and its deviation.
+        params_millions, params_percent: parameters in millions, and in % of the table's individual model.
+        significant_bleu, significant_chrf: whether the score differs significantly from the individual model's.
+    """
+
+    table: str
+    row: str
+    pair: str
+    size: str
+    configuration: str
+    shared_ffn_dim: int | None
+    bleu: float | None
+    chrf: float | None
+    comet: float | None
+    tokens_per_s: float | None
+    tokens_per_s_sd: float | None
+    params_millions: int
+    params_percent: int
+    significant_bleu: bool | None
+    significant_chrf: bool | None
+
+    @property
+    def arch(self) -> str:
+        """The architecture of this row."""
+        return arch_name(self.size, self.configuration)
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the embeddings, special symbols included."""
+        return VOCAB_SIZES[self.pair]
+
+    @property
+    def ffn_flags(self) -> list[str]:
+        """fairseq's flags that give the shared FFN its width; a stack whose FFNs are individual keeps the size's."""
+        if self.shared_ffn_dim is None:
+            return []
+        patterns = CONFIGURATIONS[self.configuration].flags
+        return [
+            text
+            for stack in ("encoder", "decoder")
+            if patterns.get(f"{stack}_ffn", "individual") not in ("individual", "none")
+            for text in (f"--{stack}-ffn-embed-dim", str(self.shared_ffn_dim))
+        ]
+
+    @property
+    def slip(self) -> Slip | None:
+        """What the paper prints wrongly in this row."""
+        return SLIPS.get((self.table, self.size, self.configuration, self.shared_ffn_dim))
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A number of the paper that does not follow from its own model sizes.
+
+    Attributes:
+        column: of ``paper_results.tsv``.
+        printed: the number in the paper.
+        exact: what the count gives, rounded as the paper rounds.
+        unit: behind both numbers.
+    """
+
+    column: str
+    printed: int
+    exact: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"printed in the paper: {self.printed}{self.unit}, exact {self.exact}{self.unit}"
+
+
+# By table, size, configuration and shared_ffn_dim.
+SLIPS: dict[tuple[str, str, str, int | None], Slip] = {
+    ("one_wide", "big", "shared_enc_no_dec", 4096): Slip("params_millions", 135, 136, " M"),
+    ("one_wide", "big", "shared_enc_no_dec", 24576): Slip("params_percent", 80, 78, " %"),
+    ("one_wide", "big", "shared_enc_no_dec", 98304): Slip("params_percent", 145, 144, " %"),
+    ("other", "decoder_only", "shared_dec", 4096): Slip("params_percent", 48, 54, " %"),
+}
+
+
+def rows() -> list[PaperRow]:
+    """All rows of the paper's tables, in the paper's order."""
+
+    def number(text: str) -> float | None:
+        return float(text) if text else None
+
+    def truth(text: str) -> bool | None:
+        return {"yes": True, "no": False, "": None}[text]
+
+    with RESULTS.open(encoding="utf-8", newline="") as lines:
+        return [
+            PaperRow(
+                table=line["table"],
+                row=line["row"],
+                pair=line["pair"],
+                size=line["size"],
+                configuration=line["configuration"],
+                shared_ffn_dim=int(line["shared_ffn_dim"]) if line["shared_ffn_dim"] else None,
+                bleu=number(line["bleu"]),
+                chrf=number(line["chrf"]),
+                comet=number(line["comet"]),
+                tokens_per_s=number(line["tokens_per_s"]),
+                tokens_per_s_sd=number(line["tokens_per_s_sd"]),
+                params_millions=int(line["params_millions"]),
+                params_percent=int(line["params_percent"]),
+                significant_bleu=truth(line["significant_bleu"]),
+                significant_chrf=truth(line["significant_chrf"]),
+            )
+            for line in csv.DictReader(lines, delimiter="\t")
+        ]
+
+
+def count_row(row: PaperRow) -> ParameterCount | None:
+    """Our count of a row's model, with the vocabulary that the row needs; None while its arch is not there."""
+    if row.arch not in ARCHS:
+        return None
+    from owf_fairseq.parameters import count_parameters
+
+    return count_parameters(row.arch, row.vocab_size, row.ffn_flags)

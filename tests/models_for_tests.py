@@ -1,0 +1,142 @@
+"""Small models, batches and a plain-PyTorch reference for the tests."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq import models, options
+from fairseq.data import Dictionary, data_utils
+
+import owf_fairseq
+from owf_fairseq.sharing import ARCHS
+
+TINY_ARCHS = sorted(arch for arch, (size, _) in ARCHS.items() if size == "tiny")
+VOCABULARY = 40
+PAD, EOS = 1, 2
+
+assert owf_fairseq.USER_DIR  # importing it has registered the archs
+
+
+def make_task(vocabulary: int = VOCABULARY) -> Any:
+    """What a model asks of a task: two dictionaries, equal, so that embeddings can be shared."""
+    dictionary = Dictionary()
+    for number in range(vocabulary - len(dictionary)):
+        dictionary.add_symbol(f"w{number}")
+    return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+
+
+def parse(arch: str, *flags: str) -> Namespace:
+    """The flags of fairseq-train as its own parser reads them."""
+    parser = options.get_training_parser()
+    return options.parse_args_and_arch(parser, ["data", "--arch", arch, *flags])
+
+
+def make_model(arch: str, *flags: str, seed: int = 1) -> torch.nn.Module:
+    """A model with random weights, layer norms and biases included, so that nothing is hidden by ones and zeros."""
+    torch.manual_seed(seed)
+    model = models.build_model(parse(arch, *flags), make_task())
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, mean=0.5, std=0.2)
+    return model
+
+
+def make_batch(source_lengths: list[int], target_lengths: list[int], seed: int = 2) -> dict[str, Any]:
+    """Random sentences as fairseq batches them: source padded on the left, target on the right."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def sentences(lengths: list[int]) -> list[torch.Tensor]:
+        return [
+            torch.cat([torch.randint(4, VOCABULARY, (n - 1,), generator=generator), torch.tensor([EOS])])
+            for n in lengths
+        ]
+
+    targets = sentences(target_lengths)
+    return {
+        "src_tokens": data_utils.collate_tokens(sentences(source_lengths), PAD, EOS, left_pad=True),
+        "src_lengths": torch.tensor(source_lengths),
+        "prev_output_tokens": data_utils.collate_tokens(targets, PAD, EOS, move_eos_to_beginning=True),
+    }
+
+
+def untied_flags(args: Namespace) -> list[str]:
+    """The flags of the model that has a block a layer wherever ``args`` has a shared one; what is dropped stays so."""
+    flags = []
+    for name in ("encoder_ffn", "decoder_ffn", "encoder_self_attn", "decoder_self_attn", "decoder_cross_attn"):
+        flags += ["--" + name.replace("_", "-"), "none" if getattr(args, name) == "none" else "individual"]
+    for stack in ("encoder", "decoder"):
+        flags += [f"--{stack}-ffn-embed-dim", str(getattr(args, f"{stack}_ffn_embed_dim"))]
+        flags += [f"--{stack}-normalize-before"] if getattr(args, f"{stack}_normalize_before") else []
+    return flags
+
+
+def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Tensor:
+    """The Transformer, post-norm or pre-norm, from its weights, in plain PyTorch: (B, T, V).
+
+    A sublayer whose weights are not there is left out, with its residual connection and its layer norm.
+    """
+    weights = {name: value.double() for name, value in model.state_dict().items()}
+    cfg = model.cfg
+
+    def layer_norm(name: str, x: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def linear(name: str, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def attention(name: str, heads: int, x: torch.Tensor, y: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        def split(z: torch.Tensor) -> torch.Tensor:
+            return z.unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, H, T, C / H)
+
+        q, k, v = split(linear(f"{name}.q_proj", x)), split(linear(f"{name}.k_proj", y)), split(linear(f"{name}.v_proj", y))
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        probabilities = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        return linear(f"{name}.out_proj", (probabilities @ v).transpose(1, 2).flatten(2))
+
+    def ffn(layer: str, x: torch.Tensor) -> torch.Tensor:
+        return linear(f"{layer}.fc2", linear(f"{layer}.fc1", x).relu())
+
+    def sublayer(pre_norm: bool, norm: str, x: torch.Tensor, function: Any) -> torch.Tensor:
+        return x + function(layer_norm(norm, x)) if pre_norm else layer_norm(norm, x + function(x))
+
+    def embed(stack: str, tokens: torch.Tensor) -> torch.Tensor:
+        module = getattr(model, stack)
+        embedded = weights[f"{stack}.embed_tokens.weight"][tokens] * cfg.encoder.embed_dim**0.5
+        return embedded + module.embed_positions(tokens).double()
+
+    def run(stack: str, x: torch.Tensor, hidden: torch.Tensor, memory: Any = None, memory_hidden: Any = None) -> torch.Tensor:
+        part = getattr(cfg, stack)
+        for number in range(part.layers):
+            layer = f"{stack}.layers.{number}"
+            x = sublayer(
+                part.normalize_before,
+                f"{layer}.self_attn_layer_norm",
+                x,
+                lambda h, layer=layer: attention(f"{layer}.self_attn", part.attention_heads, h, h, hidden),
+            )
+            if memory is not None:
+                x = sublayer(
+                    part.normalize_before,
+                    f"{layer}.encoder_attn_layer_norm",
+                    x,
+                    lambda h, layer=layer: attention(
+                        f"{layer}.encoder_attn", part.attention_heads, h, memory, memory_hidden
+                    ),
+                )
+            if f"{layer}.fc1.weight" in weights:
+                x = sublayer(
+                    part.normalize_before, f"{layer}.final_layer_norm", x, lambda h, layer=layer: ffn(layer, h)
+                )
+        return layer_norm(f"{stack}.layer_norm", x) if part.normalize_before else x
+
+    source, target = batch["src_tokens"], batch["prev_output_tokens"]
+    source_padding = source.eq(PAD)[:, None, None, :]
+    future = torch.ones(target.shape[1], target.shape[1]).triu(1).bool()
+    embedded = embed("encoder", source) * source.ne(PAD).unsqueeze(-1)
+    memory = run("encoder", embedded, source_padding)
+    x = run("decoder", embed("decoder", target), future | target.eq(PAD)[:, None, None, :], memory, source_padding)
+    return F.linear(x, weights["decoder.output_projection.weight"])

@@ -1,0 +1,104 @@
+"""Every pattern by its whole literal list, and what is refused."""
+
+import pytest
+
+from owf_fairseq.errors import InputError
+from owf_fairseq.sharing import (
+    ARCHS,
+    CONFIGURATIONS,
+    SIZES,
+    STRATEGIES,
+    arch_name,
+    blocks_in_order,
+    make_pattern,
+    wide_ffn_dim,
+)
+
+PATTERNS = {
+    ("individual", 6): [0, 1, 2, 3, 4, 5],
+    ("shared", 6): [0, 0, 0, 0, 0, 0],
+    ("none", 6): [None, None, None, None, None, None],
+    ("sequence-1", 6): [0, 0, 0, 0, 0, 0],
+    ("sequence-2", 6): [0, 0, 0, 1, 1, 1],
+    ("sequence-3", 6): [0, 0, 1, 1, 2, 2],
+    ("sequence-4", 12): [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3],
+    ("cycle-2", 6): [0, 1, 0, 1, 0, 1],
+    ("cycle-3", 6): [0, 1, 2, 0, 1, 2],
+    ("cycle-6", 6): [0, 1, 2, 3, 4, 5],
+    ("cycle-rev-2", 6): [0, 1, 0, 1, 1, 0],
+    ("cycle-rev-3", 6): [0, 1, 2, 2, 1, 0],
+    ("cycle-rev-3", 12): [0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 1, 0],
+    ("sandwich", 6): [0, 1, 1, 1, 1, 2],
+    ("sandwich", 3): [0, 1, 2],
+    ("sandwich", 2): [0, 1],
+    ("sandwich", 1): [0],
+}
+
+
+@pytest.mark.parametrize(("text", "layers"), PATTERNS)
+def test_pattern(text, layers):
+    assert make_pattern(text, layers) == PATTERNS[text, layers]
+
+
+def test_every_strategy_has_a_literal_row():
+    tested = {text.rsplit("-", 1)[0] if text[-1].isdigit() else text for text, _ in PATTERNS}
+    assert STRATEGIES
+    assert tested == set(STRATEGIES)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("cycle-7", "7 blocks for 6 layers"),
+        ("cycle-4", "4 blocks for 6 layers"),
+        ("sequence-0", "0 blocks for 6 layers"),
+        ("cycle-rev-12", "12 blocks for 6 layers"),
+        ("cycle", "'cycle'"),
+        ("shared-2", "'shared-2'"),
+        ("Shared", "'Shared'"),
+        ("", "''"),
+        ("cycle-", "'cycle-'"),
+        ("cycle--2", "'cycle--2'"),
+    ],
+)
+def test_bad_pattern_names_flag_value_and_what_is_allowed(text, reason):
+    with pytest.raises(InputError, match="`--encoder-ffn` must be one of") as error:
+        make_pattern(text, 6, flag="--encoder-ffn")
+    message = str(error.value)
+    assert reason in message
+    assert all(strategy.spelling in message for strategy in STRATEGIES.values())
+
+
+def test_attention_cannot_be_dropped():
+    with pytest.raises(InputError, match="cannot be dropped") as error:
+        make_pattern("none", 6, flag="--encoder-self-attn", may_drop=False)
+    assert "none," not in str(error.value)
+
+
+def test_blocks_are_made_when_first_used_and_once():
+    made = []
+
+    def make(layer):
+        made.append(layer)
+        return f"block of layer {layer}"
+
+    blocks = blocks_in_order([0, 1, None, 1, 0, 2], make)
+    assert made == []
+    assert next(blocks) == "block of layer 0"
+    assert made == [0]
+    assert list(blocks) == ["block of layer 1", None, "block of layer 1", "block of layer 0", "block of layer 5"]
+    assert made == [0, 1, 5]
+
+
+def test_archs_are_named_once_and_complete():
+    assert len(ARCHS) == len(set(ARCHS.values()))
+    for size in ("tiny", "base", "big", "deep_shallow"):
+        assert {arch_name(size, configuration) for configuration in CONFIGURATIONS} <= set(ARCHS)
+    assert arch_name("base", "individual") == "owf_base"
+    assert set(SIZES) == {size for size, _ in ARCHS.values()}
+
+
+def test_one_wide_ffn_width():
+    assert wide_ffn_dim(4096, 6, 6) == 49152
+    assert wide_ffn_dim(4096, 12, 2) == 57344
+    assert wide_ffn_dim(2048, 6, 6) == 24576
