@@ -7,6 +7,7 @@ and 3.12), which differ in a few places that all meet here.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -40,6 +41,23 @@ def as_namespace(args: Any) -> argparse.Namespace | TransformerConfig:
     if isinstance(args, DictConfig):
         return argparse.Namespace(**{str(k): v for k, v in OmegaConf.to_container(args, resolve=True).items()})
     return args
+
+
+def for_any_config(set_flags: Callable[[argparse.Namespace], None]) -> Callable[[Any], None]:
+    """Makes an arch function, which asks with ``getattr`` what is not set yet, work on a DictConfig too.
+
+    fairseq 0.12.2's omegaconf answers such a question with None, and the arch function would take it for the user's.
+    """
+
+    def set_flags_in_place(args: Any) -> None:
+        namespace = as_namespace(args)
+        set_flags(namespace)
+        if namespace is not args:
+            # 0.12.2's trainer compares base_layers, for the same reason
+            for name, value in {"base_layers": 0, **vars(namespace)}.items():
+                args[name] = value
+
+    return set_flags_in_place
 
 
 def drop_fast_path_weights(state_dict: dict[str, Any], prefix: str) -> None:

@@ -3,9 +3,33 @@
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 # the models of the tests are so small that a second thread costs more than it saves, most of all on a busy machine
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_bin(tmp_path_factory):
+    """Binary data of a toy corpus, 64 training pairs."""
+    from fairseq_for_tests import write_data
+
+    return write_data(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def trained(data_bin, tmp_path_factory):
+    """The folder of a One Wide FFN model after one epoch on the toy corpus, with two checkpoints."""
+    from fairseq_for_tests import TRAINING, run
+
+    from owf_fairseq import USER_DIR
+
+    folder = tmp_path_factory.mktemp("trained")
+    run(
+        "train", data_bin, "--user-dir", USER_DIR, "--arch", "owf_tiny_one_wide_ffn", *TRAINING,
+        "--max-epoch", "1", "--save-interval-updates", "4", "--save-dir", folder,
+    )  # fmt: skip
+    return folder

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
+from typing import Any
 
 from fairseq.models import register_model_architecture
 
+from owf_fairseq.compat import for_any_config
 from owf_fairseq.models.transformer import set_defaults
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Configuration, Size, wide_ffn_dim
 
 
-def architecture(size: Size, configuration: Configuration) -> Callable[[Namespace], None]:
+def architecture(size: Size, configuration: Configuration) -> Callable[[Any], None]:
     """fairseq's arch function: it sets what the user did not, and so the user's flags win."""
 
     def set_flags(args: Namespace) -> None:
@@ -31,7 +33,7 @@ def architecture(size: Size, configuration: Configuration) -> Callable[[Namespac
             default(name, value)
         set_defaults(args)
 
-    return set_flags
+    return for_any_config(set_flags)
 
 
 for arch, (size_name, configuration_name) in ARCHS.items():

@@ -1,0 +1,142 @@
+"""Contracts 8 and 10: the user's flags win over every arch; what cannot be right is refused, all of it at once."""
+
+import argparse
+
+import pytest
+from fairseq import models
+from models_for_tests import TINY_ARCHS, make_model, make_task, parse
+
+from owf_fairseq import compat
+from owf_fairseq.errors import InputError
+from owf_fairseq.flags import make_plan
+from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES
+
+USERS = {
+    "encoder_ffn": "sequence-2",
+    "decoder_ffn": "shared",
+    "encoder_self_attn": "cycle-2",
+    "decoder_self_attn": "shared",
+    "decoder_cross_attn": "sequence-2",
+    "ffn_layer_norm": "per-layer",
+    "encoder_ffn_embed_dim": 96,
+    "decoder_ffn_embed_dim": 80,
+    "encoder_embed_dim": 32,
+    "decoder_embed_dim": 32,
+    "encoder_layers": 4,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "dropout": 0.25,
+    "activation_fn": "gelu",
+}
+USERS_FLAGS = [text for name, value in USERS.items() for text in ("--" + name.replace("_", "-"), str(value))]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_users_flags_win_over_every_arch(arch):
+    args = parse(arch, *USERS_FLAGS)
+    assert {name: getattr(args, name) for name in USERS} == USERS
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_without_flags_an_arch_is_its_size_and_configuration(arch):
+    size, configuration = (table[name] for table, name in zip((SIZES, CONFIGURATIONS), ARCHS[arch], strict=True))
+    args = parse(arch)
+    assert (args.encoder_layers, args.decoder_layers) == (size.encoder_layers, size.decoder_layers)
+    assert args.encoder_embed_dim == args.decoder_embed_dim == size.embed_dim
+    assert args.encoder_attention_heads == args.decoder_attention_heads == size.heads
+    layers = size.encoder_layers + size.decoder_layers
+    assert args.encoder_ffn_embed_dim == size.ffn_dim * (layers if configuration.wide else 1)
+    assert args.decoder_ffn_embed_dim == size.ffn_dim
+    for name, value in configuration.flags.items():
+        assert getattr(args, name) == value
+
+
+def test_one_wide_ffn_follows_the_users_layers_and_yields_to_the_users_width():
+    assert parse("owf_big_one_wide_ffn", "--encoder-layers", "4").encoder_ffn_embed_dim == 10 * 4096
+    assert parse("owf_big_one_wide_ffn", "--encoder-ffn-embed-dim", "24576").encoder_ffn_embed_dim == 24576
+
+
+def test_a_saved_configuration_is_read_back_unchanged():
+    args = parse("owf_tiny_one_wide_ffn", "--encoder-layers", "4")
+    before = dict(vars(args))
+    models.ARCH_CONFIG_REGISTRY[args.arch](args)
+    assert vars(args) == before
+
+
+def problems(arch, *flags, **attributes):
+    args = parse(arch, *flags)
+    for name, value in attributes.items():
+        setattr(args, name, value)
+    with pytest.raises(InputError) as error:
+        models.build_model(args, make_task())
+    return error.value.problems
+
+
+@pytest.mark.parametrize(
+    ("arch", "flags", "expected"),
+    [
+        ("owf_tiny", ["--encoder-ffn", "cycle-7"], ["`--encoder-ffn`", "'cycle-7': 7 blocks for 6 layers"]),
+        ("owf_tiny", ["--decoder-cross-attn", "none"], ["`--decoder-cross-attn`", "cannot be dropped"]),
+        ("owf_tiny", ["--ffn-layer-norm", "own"], ["`--ffn-layer-norm`", "shared, per-layer", "'own'"]),
+        ("owf_tiny_shared_enc", ["--share-encoder-decoder-ffn"], ["needs `--decoder-ffn shared`", "'individual'"]),
+        ("owf_tiny_shared_enc_dec", ["--encoder-ffn-embed-dim", "96"], ["`--encoder-ffn-embed-dim`", "96 and 128"]),
+        ("owf_tiny_shared_enc_dec", ["--encoder-normalize-before"], ["`--encoder-normalize-before`", "True and False"]),
+        ("owf_tiny", ["--ddp-backend", "fully_sharded"], ["`--ddp-backend fully_sharded`", "legacy_ddp"]),
+        ("owf_tiny", ["--base-layers", "1"], ["`--base-layers`", "leave it out"]),
+        ("owf_tiny", ["--cross-self-attention"], ["`--cross-self-attention`", "leave it out"]),
+        ("owf_tiny_no_dec", ["--encoder-layers-to-keep", "0,2"], ["`--encoder-layers-to-keep`", "smaller number of"]),
+        ("owf_tiny_no_dec", ["--decoder-layers-to-keep", "0,2"], ["`--decoder-layers-to-keep`", "smaller number of"]),
+        ("owf_tiny_cycle_2", ["--quant-noise-scalar", "0.1"], ["`--quant-noise-scalar`", "first layer only"]),
+        ("owf_tiny_cycle_2", ["--quantization-config-path", "x"], ["`--quantization-config-path`", "leave it out"]),
+    ],
+)
+def test_refused_with_flag_value_and_way_out(arch, flags, expected):
+    (problem,) = problems(arch, *flags)
+    assert all(part in problem for part in expected), problem
+
+
+def test_all_problems_are_reported_together():
+    found = problems(
+        "owf_tiny_shared_enc", "--encoder-ffn", "cycle-4", "--encoder-self-attn", "shred", "--ddp-backend",
+        "fully_sharded", "--encoder-layers-to-keep", "1", "--decoder-ffn", "shared",
+    )  # fmt: skip
+    named = ["`--encoder-ffn`", "`--encoder-self-attn`", "fully_sharded", "`--encoder-layers-to-keep`"]
+    assert len(found) == 4
+    assert all(any(name in problem for problem in found) for name in named)
+
+
+def test_checkpointed_activations_of_shared_blocks_need_legacy_ddp(monkeypatch):
+    def plan(arch, backend):
+        return make_plan(parse(arch, "--checkpoint-activations", "--ddp-backend", backend))
+
+    plan("owf_tiny_shared_enc", "pytorch_ddp")  # one process: nothing to mark ready
+    monkeypatch.setattr(compat, "world_size", lambda: 2)
+    plan("owf_tiny_shared_enc", "legacy_ddp")
+    plan("owf_tiny", "pytorch_ddp")
+    with pytest.raises(InputError, match="needs `--ddp-backend legacy_ddp`"):
+        plan("owf_tiny_shared_enc", "pytorch_ddp")
+
+
+def test_a_value_that_is_no_pattern_is_refused_for_every_arch():
+    for arch in TINY_ARCHS:
+        assert problems(arch, "--encoder-self-attn", "sometimes")
+
+
+def test_flags_combine_freely():
+    model = make_model(
+        "owf_tiny_one_wide_ffn", "--encoder-ffn", "sandwich", "--decoder-ffn", "cycle-rev-3", "--encoder-layers", "5"
+    )
+    widths = [layer.fc1.out_features for layer in (*model.encoder.layers, *model.decoder.layers)]
+    assert widths == [11 * 128] * 5 + [128] * 6
+    assert len({id(layer.fc1) for layer in model.encoder.layers}) == 3
+    assert len({id(layer.fc1) for layer in model.decoder.layers}) == 3
+
+
+def test_flags_are_on_every_arch_with_help():
+    parser = argparse.ArgumentParser()
+    models.ARCH_MODEL_REGISTRY["owf_tiny"].add_args(parser)
+    text = parser.format_help()
+    assert "cycle-rev-M" in "".join(text.split())  # it may be wrapped at a hyphen
+    for name in ("encoder-ffn", "decoder-ffn", "share-encoder-decoder-ffn", "encoder-self-attn", "decoder-self-attn"):
+        assert f"--{name}" in text

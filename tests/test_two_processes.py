@@ -1,0 +1,83 @@
+"""Two processes that train together (gloo, CPU) do what one does with twice as many batches an update."""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq_for_tests import TRAINING, run
+from models_for_tests import make_batch, make_model
+
+from owf_fairseq import USER_DIR
+
+ARCHS = ["owf_tiny_one_wide_ffn", "owf_tiny_shared_enc_dec", "owf_tiny_attention_sss"]
+UPDATES = ["--max-update", "4", "--dropout", "0", "--optimizer", "sgd", "--lr", "0.1"]
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+def train_together(data_bin, folder, *flags):
+    """As fairseq works on CPUs: started twice, by hand, with its own gradient averaging."""
+    port = free_port()
+    command = [
+        str(Path(sys.executable).with_name("fairseq-train")), str(data_bin), "--user-dir", USER_DIR, *TRAINING, *UPDATES,
+        *flags, "--save-dir", str(folder), "--distributed-no-spawn", "--distributed-init-method", f"tcp://127.0.0.1:{port}",
+        "--distributed-world-size", "2", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp",
+    ]  # fmt: skip
+    processes = [
+        subprocess.Popen(
+            [*command, "--distributed-rank", str(rank)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        for rank in (0, 1)
+    ]  # fmt: skip
+    logs = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], logs[0][-3000:]
+    return logs[0]
+
+
+def losses(log):
+    return [float(loss) for loss in re.findall(r"train_inner \|.*? loss=([\d.]+)", log)]
+
+
+@pytest.mark.parametrize(("arch", "flags"), [(arch, []) for arch in ARCHS] + [(ARCHS[0], ["--checkpoint-activations"])])
+def test_two_processes_equal_one(arch, flags, data_bin, tmp_path):
+    together = train_together(data_bin, tmp_path / "two", "--arch", arch, *flags)
+    alone = run(
+        "train", data_bin, "--user-dir", USER_DIR, "--arch", arch, *TRAINING, *UPDATES, *flags, "--update-freq", "2",
+        "--save-dir", tmp_path / "one",
+    )  # fmt: skip
+    assert len(losses(alone)) == 4
+    assert losses(together) == pytest.approx(losses(alone), abs=2e-3)  # the log rounds to three decimals
+    two, one = (
+        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("two", "one")
+    )
+    assert two.keys() == one.keys()
+    for name, value in one.items():
+        assert torch.allclose(two[name], value, rtol=1e-4, atol=1e-6), name
+
+
+def test_ties_and_gradients_survive_torchs_ddp(tmp_path):
+    """torch's DistributedDataParallel around a shared model, one process: same gradients, the same shared tensors."""
+    batch = make_batch([5, 3], [4, 6])
+    gradients = []
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        for wrap in (lambda model: model, torch.nn.parallel.DistributedDataParallel):
+            model = make_model("owf_tiny_shared_enc_dec").eval()
+            wrap(model)(**batch)[0].pow(2).sum().backward()
+            assert model.encoder.layers[0].fc1 is model.decoder.layers[5].fc1
+            gradients.append([parameter.grad for parameter in model.parameters()])
+    finally:
+        torch.distributed.destroy_process_group()
+    assert len(gradients[0]) > 50
+    assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(*gradients, strict=True))
