@@ -73,7 +73,9 @@ def write_data(folder: Path, sentences: int = 64, seed: int = 3) -> Path:
         (folder / f"{split}.src").write_text("".join(" ".join(s) + "\n" for s in sources))
         (folder / f"{split}.tgt").write_text("".join(" ".join(reversed(s)).upper() + "\n" for s in sources))
     binary = folder / "data-bin"
-    prefixes = [f"--{kind}pref={folder / name}" for kind, name in (("train", "train"), ("valid", "valid"), ("test", "test"))]
+    prefixes = [
+        f"--{kind}pref={folder / name}" for kind, name in (("train", "train"), ("valid", "valid"), ("test", "test"))
+    ]
     run("preprocess", "-s", "src", "-t", "tgt", *prefixes, "--destdir", binary, "--joined-dictionary", "--workers", "1")
     return binary
 

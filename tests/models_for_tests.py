@@ -92,7 +92,11 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
         def split(z: torch.Tensor) -> torch.Tensor:
             return z.unflatten(-1, (heads, -1)).transpose(1, 2)  # (B, H, T, C / H)
 
-        q, k, v = split(linear(f"{name}.q_proj", x)), split(linear(f"{name}.k_proj", y)), split(linear(f"{name}.v_proj", y))
+        q, k, v = (
+            split(linear(f"{name}.q_proj", x)),
+            split(linear(f"{name}.k_proj", y)),
+            split(linear(f"{name}.v_proj", y)),
+        )
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
         probabilities = scores.masked_fill(hidden, float("-inf")).softmax(-1)
         return linear(f"{name}.out_proj", (probabilities @ v).transpose(1, 2).flatten(2))
@@ -108,7 +112,9 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
         embedded = weights[f"{stack}.embed_tokens.weight"][tokens] * cfg.encoder.embed_dim**0.5
         return embedded + module.embed_positions(tokens).double()
 
-    def run(stack: str, x: torch.Tensor, hidden: torch.Tensor, memory: Any = None, memory_hidden: Any = None) -> torch.Tensor:
+    def run(
+        stack: str, x: torch.Tensor, hidden: torch.Tensor, memory: Any = None, memory_hidden: Any = None
+    ) -> torch.Tensor:
         part = getattr(cfg, stack)
         for number in range(part.layers):
             layer = f"{stack}.layers.{number}"

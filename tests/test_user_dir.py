@@ -15,7 +15,18 @@ def installed(tmp_path_factory):
     """A folder with the package installed from a wheel, to be put on PYTHONPATH."""
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", folder, REPOSITORY],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "--target",
+            folder,
+            REPOSITORY,
+        ],
         check=True,
     )
     return folder
@@ -42,7 +53,16 @@ def test_train_resume_generate_and_interactive_from_another_folder(data_bin, tmp
     assert generated.returncode == 0, generated.stderr[-2000:]
     assert generated_ids(generated.stdout) == list(range(8))
 
-    arguments = [data_bin, "--path", tmp_path / "here/checkpoint_last.pt", "--user-dir", USER_DIR, "--cpu", "--beam", "2"]
+    arguments = [
+        data_bin,
+        "--path",
+        tmp_path / "here/checkpoint_last.pt",
+        "--user-dir",
+        USER_DIR,
+        "--cpu",
+        "--beam",
+        "2",
+    ]
     interactive = spawn("interactive", *arguments, cwd=REPOSITORY.parent, stdin="a b c\nd e\n")
     assert interactive.returncode == 0, interactive.stderr[-2000:]
     assert sum(line.startswith("H-") for line in interactive.stdout.splitlines()) == 2
@@ -53,9 +73,7 @@ def test_user_dir_beside_an_installed_package(data_bin, trained, installed, tmp_
     arguments = [data_bin, "--path", trained / "checkpoint_last.pt", *DECODING]
     outputs = []
     for user_dir in (installed / "owf_fairseq", USER_DIR):
-        result = spawn(
-            "generate", *arguments, "--user-dir", user_dir, cwd=tmp_path, env={"PYTHONPATH": str(installed)}
-        )
+        result = spawn("generate", *arguments, "--user-dir", user_dir, cwd=tmp_path, env={"PYTHONPATH": str(installed)})
         assert result.returncode == 0, result.stderr[-2000:]
         outputs.append([line for line in result.stdout.splitlines() if line.startswith("H-")])
     assert len(outputs[0]) == 8

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Sets up what the tests need in a virtual environment and runs all checks: ruff, mypy, shellcheck and pytest.
+#
+#   bash scripts/test.sh                                 # everything
+#   bash scripts/test.sh tests/test_sharing.py -k cycle  # what is given goes to pytest
+#
+# Environment: PYTHON, the interpreter to install with; OWF_VENV, the virtual environment (default: .venv).
+
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+case ${1:-} in
+  --help | -h) print_header && exit ;;
+esac
+
+ensure_venv dev
+cd "$ROOT"
+say "ruff"
+"$VENV/bin/ruff" check .
+"$VENV/bin/ruff" format --check .
+say "mypy"
+"$VENV/bin/mypy"
+say "shellcheck"
+"$VENV/bin/shellcheck" -x -P scripts scripts/*.sh .ci/run
+say "pytest"
+"$VENV/bin/python" -m pytest "$@"
