@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).with_name("paper_results.tsv")
 
 VOCAB_SIZES = {"en-de": 50_408, "en-ro": 39_840, "multi": 240_014}
-"""Rows of the embeddings that the paper's counts need. (Its text says 32K for en-de, which does not give its counts.)"""
+"""Rows of the embeddings that the paper's counts need. (Its text says 32K for en-de, which gives other counts.)"""
 
 TABLES = {
     "sharing": "Sharing FFNs",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -51,7 +52,7 @@ class ParameterCount:
         individual_total: of the individual model of the same size with the same flags other than patterns and FFN
             widths, which are the size's own.
         matching_ffn_dim: d_ff' that gives the total of the individual model, to the nearest integer, in every FFN that
-            is left; None where none is left, or where everything else is larger already.
+            is left; None where none is left.
     """
 
     arch: str
@@ -89,7 +90,7 @@ class FlagParser(argparse.ArgumentParser):
         ARCH_MODEL_REGISTRY[arch].add_args(self)
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message)
+        raise InputError(re.sub(r"^argument (\S+):", r"`\1`:", message))
 
     def dests(self) -> set[str]:
         """The names under which flags are stored."""
@@ -153,8 +154,8 @@ def count_parameters(
     """
     if arch not in ARCHS:
         raise InputError(unknown_arch(arch))
-    if vocab_size < 1:
-        raise InputError(f"`--vocab-size` must be a positive number, but is {vocab_size}")
+    if vocab_size < 4:
+        raise InputError(f"`--vocab-size` must be at least 4, fairseq's special symbols, but is {vocab_size}")
     given = given_flags(arch, flags)
     if shared_embeddings:
         given |= {"share_all_embeddings": True, "share_decoder_input_output_embed": True}
@@ -187,7 +188,7 @@ def _build(arch: str, vocab_size: int, given: dict[str, Any]) -> torch.nn.Module
     except InputError:
         raise
     except (ValueError, AssertionError) as error:  # how fairseq refuses flags that do not go together
-        hint = " (all embeddings are shared unless `--separate-embeddings` is given)" if "share-all" in str(error) else ""
+        hint = " (`--separate-embeddings` counts without sharing)" if "share-all-embeddings" in str(error) else ""
         raise InputError(f"{arch} cannot be built with these flags: {error}{hint}") from error
 
 
@@ -212,10 +213,12 @@ def _matching_ffn_dim(model: torch.nn.Module, total: int, individual_total: int)
     line, total(d_ff') = fixed + slope * d_ff'.
     """
     growing = slope = 0
-    blocks = {id(layer.fc1): layer for layer in model.modules() if isinstance(getattr(layer, "fc1", None), torch.nn.Linear)}
-    for layer in blocks.values():
-        size = layer.fc1.weight.numel() + layer.fc1.bias.numel() + layer.fc2.weight.numel()
+    blocks = {id(layer.fc1): (layer.fc1, layer.fc2) for layer in model.modules() if hasattr(layer, "fc1")}
+    for fc1, fc2 in blocks.values():
+        assert isinstance(fc1, torch.nn.Linear)
+        assert isinstance(fc2, torch.nn.Linear)
+        size = fc1.weight.numel() + fc1.bias.numel() + fc2.weight.numel()
         growing += size
-        slope += size // layer.fc1.out_features
+        slope += size // fc1.out_features
     room = individual_total - (total - growing)
-    return round(room / slope) if slope and room >= slope else None
+    return round(room / slope) if slope else None

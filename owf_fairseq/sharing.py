@@ -180,9 +180,7 @@ CONFIGURATIONS: dict[str, Configuration] = {
     "shared_enc": Configuration("SharedEnc", _ffn("shared")),
     "shared_dec": Configuration("SharedDec", _ffn(decoder="shared")),
     "shared_enc_shared_dec": Configuration("SharedEncSharedDec", _ffn("shared", "shared")),
-    "shared_enc_dec": Configuration(
-        "SharedEncDec", {**_ffn("shared", "shared"), "share_encoder_decoder_ffn": True}
-    ),
+    "shared_enc_dec": Configuration("SharedEncDec", {**_ffn("shared", "shared"), "share_encoder_decoder_ffn": True}),
     "no_enc": Configuration("NoEnc", _ffn("none")),
     "no_dec": Configuration("NoDec", _ffn(decoder="none")),
     "no_enc_no_dec": Configuration("NoEncNoDec", _ffn("none", "none")),

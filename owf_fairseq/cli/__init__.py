@@ -1,13 +1,16 @@
 """The command ``owf``: one module a subcommand, with argument parsing and printing only.
 
 A subcommand's module has ``HELP`` (one line), ``EXAMPLE`` (shown under its ``--help``), ``add_arguments(parser)`` and
-``run(args) -> int``. It imports fairseq and torch inside ``run``: ``owf --help`` must answer within a second.
+``run(args) -> int``. It imports fairseq and torch inside ``run``: ``owf --help`` must answer within a second. One that
+takes fairseq's flags too says ``PASSES_FLAGS = True``: what its parser does not know is in ``args.fairseq_flags``.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import logging
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -38,9 +41,10 @@ def make_parser() -> argparse.ArgumentParser:
             description=module.HELP,
             epilog=f"example:\n{module.EXAMPLE}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # an abbreviation could be a flag of fairseq's
         )
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, passes_flags=getattr(module, "PASSES_FLAGS", False))
     return parser
 
 
@@ -50,15 +54,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0; 2 for bad usage or bad input; 1 for any other failure that the subcommand reports.
     """
-    args = make_parser().parse_args(argv)
+    parser = make_parser()
+    args, others = parser.parse_known_args(argv)
+    args.fairseq_flags = others
+    if args.fairseq_flags and not args.passes_flags:
+        parser.error(f"unrecognized arguments: {' '.join(args.fairseq_flags)}")
+    # fairseq advertises tensorboardX while it is imported
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
-        return args.run(args)
+        status = args.run(args)
+        sys.stdout.flush()  # here, where a closed pipe is expected, and not when Python ends
+        return status
     except InputError as error:
         for problem in error.problems:
             print(f"owf {args.command}: error: {problem}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has closed it: `owf params | head`
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ImportError as error:
+        print(f"owf {args.command}: {error}; `owf doctor` says what is missing and what to do", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"owf {args.command}: interrupted", file=sys.stderr)

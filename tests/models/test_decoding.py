@@ -29,6 +29,10 @@ def test_incremental_equals_full_with_beam_reordering(arch, norm):
             expected = model.decoder(tokens[:, : step + 1], encoder_out)[0][:, -1]
             scale = expected.abs().max()
             assert (found - expected).abs().max() < 1e-4 * scale, f"step {step}"
+    # the source's keys are computed once and kept, and every layer has its own
+    caches = [layer.encoder_attn._get_input_buffer(state)["prev_key"] for layer in model.decoder.layers]
+    assert {cache.shape[2] for cache in caches} == {batch["src_tokens"].shape[1]}
+    assert len({cache.data_ptr() for cache in caches}) == len(caches)
 
 
 @pytest.mark.parametrize("arch", TINY_ARCHS)

@@ -97,8 +97,6 @@ def test_incremental_decoding_is_fairseqs(option):
         with torch.no_grad():
             encoder_out = model.encoder(BATCH["src_tokens"], BATCH["src_lengths"])
             state = {}
-            steps.append(
-                [model.decoder(tokens[:, : t + 1], encoder_out, state)[0] for t in range(tokens.shape[1])]
-            )
+            steps.append([model.decoder(tokens[:, : t + 1], encoder_out, state)[0] for t in range(tokens.shape[1])])
     assert len(steps[0]) == tokens.shape[1]
     assert all(torch.equal(a, b) for a, b in zip(*steps, strict=True))
