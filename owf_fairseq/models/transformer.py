@@ -143,9 +143,7 @@ class OwfTransformerModel(TransformerModel):
 
     @classmethod
     def build_decoder(cls, cfg: TransformerConfig, tgt_dict: Any, embed_tokens: nn.Module) -> TransformerDecoder:
-        return TransformerDecoder(
-            cfg, tgt_dict, embed_tokens, cfg.parts, no_encoder_attn=cfg.no_cross_attention
-        )
+        return TransformerDecoder(cfg, tgt_dict, embed_tokens, cfg.parts, no_encoder_attn=cfg.no_cross_attention)
 
 
 def set_defaults(args: Any) -> None:

@@ -1,0 +1,93 @@
+"""Every script: strict, documented, answers --help, and refuses what it doesn't know; the benchmark runs."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from fairseq_for_tests import REPOSITORY
+
+SCRIPTS = sorted((REPOSITORY / "scripts").rglob("*.sh"))
+PROGRAMS = [script for script in SCRIPTS if script.name != "lib.sh"]
+PYTHON_PROGRAMS = sorted((REPOSITORY / "scripts").rglob("*.py"))
+
+
+def name_of(path):
+    return path.name
+
+
+def run(*command):
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=REPOSITORY.parent, timeout=300)
+
+
+def test_there_are_scripts():
+    assert {"quickstart.sh", "test.sh", "test_matrix.sh"} <= {script.name for script in PROGRAMS}
+    assert {"bench_training.py", "quickstart_table.py"} <= {script.name for script in PYTHON_PROGRAMS}
+
+
+@pytest.mark.parametrize("script", PROGRAMS, ids=name_of)
+def test_shell_script_is_strict_and_shows_an_example(script):
+    text = script.read_text(encoding="utf-8")
+    assert "\nset -euo pipefail\n" in text
+    assert f"#   bash scripts/{script.name}" in text
+    shown = run("bash", script, "--help")
+    assert shown.returncode == 0, shown.stderr
+    assert f"bash scripts/{script.name}" in shown.stdout
+    assert "set -euo" not in shown.stdout
+
+
+@pytest.mark.parametrize("script", PYTHON_PROGRAMS, ids=name_of)
+def test_python_script_shows_an_example(script):
+    shown = run(sys.executable, script, "--help")
+    assert shown.returncode == 0, shown.stderr
+    assert f"python scripts/{script.name}" in shown.stdout
+    refused = run(sys.executable, script, "--no-such-flag")
+    assert refused.returncode == 2
+    assert "--no-such-flag" in refused.stderr or "required" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [(["--fast"], "unknown argument --fast"), (["--langs"], "--langs needs a value"), (["--archs", " "], "--archs")],
+)
+def test_quickstart_refuses_before_it_does_anything(arguments, problem):
+    refused = run("bash", REPOSITORY / "scripts/quickstart.sh", *arguments)
+    assert refused.returncode == 2
+    assert problem in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_interpreter_that_does_not_fit_is_refused(tmp_path):
+    environment = {**os.environ, "PYTHON": "no-such-python", "OWF_VENV": str(tmp_path / "venv")}
+    refused = subprocess.run(
+        ["bash", str(REPOSITORY / "scripts/quickstart.sh")], capture_output=True, text=True, env=environment
+    )
+    assert refused.returncode == 2
+    assert "PYTHON=no-such-python must be Python 3.10, 3.11 or 3.12" in refused.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_training_benchmark_compares_equals_as_equals(tmp_path):
+    """fairseq's own model and ours make the same updates: the last loss is the same number."""
+    report = tmp_path / "report.json"
+    done = run(
+        sys.executable, REPOSITORY / "scripts/bench_training.py", "--size", "tiny", "--rounds", "1", "--warmup", "0",
+        "--updates", "2", "--max-tokens", "200", "--vocab-size", "100", "--threads", "1", "--json", report,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "owf_tiny / transformer: speed" in done.stdout
+    measured = json.loads(report.read_text())
+    theirs, ours, wide = measured["contestants"]
+    assert theirs["loss"] == ours["loss"] != wide["loss"]
+    assert [(r["arch"], r["to"]) for r in measured["ratios"]] == [
+        ("owf_tiny", "transformer"),
+        ("owf_tiny_one_wide_ffn", "owf_tiny"),
+    ]
+    assert all(r["speed"] > 0 and r["memory"] > 0 for r in measured["ratios"])
+
+
+def test_training_benchmark_refuses_half_precision_on_a_cpu():
+    refused = run(sys.executable, REPOSITORY / "scripts/bench_training.py", "--fp16")
+    assert refused.returncode == 2
+    assert "--fp16 needs --device cuda" in refused.stderr
