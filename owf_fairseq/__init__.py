@@ -1,7 +1,8 @@
 """A fairseq plugin for Transformers with shared, dropped and widened feed-forward networks.
 
 After Pires, Lopes, Assogba and Setiawan, "One Wide Feedforward is All You Need" (2023, arXiv:2309.01826). Importing it
-registers its models with fairseq; on the command line ``--user-dir`` does the same.
+registers its models with fairseq (except in a program named ``owf``, which answers before fairseq is imported); on the
+command line ``--user-dir`` does the same.
 """
 
 import sys

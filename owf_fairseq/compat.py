@@ -7,9 +7,11 @@ and 3.12), which differ in a few places that all meet here.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import DictConfig, OmegaConf
@@ -28,18 +30,30 @@ class EncoderLayerCompat(torch.nn.Module):
 def allow_fairseq_checkpoints() -> None:
     """Lets torch >= 2.6 read the checkpoints that fairseq writes, without turning its safety off.
 
-    ``torch.load`` then refuses every class that is not on its list; a checkpoint of fairseq-train holds its flags in a
-    Namespace. A pickle that would run code is still refused.
+    ``torch.load`` then refuses everything that is not on its list. A checkpoint of fairseq-train holds its flags in a
+    Namespace, and, after ``--eval-bleu``, counts in numpy arrays. None of these runs code while it is made, so that a
+    pickle that would is still refused.
     """
-    add_safe_globals = getattr(torch.serialization, "add_safe_globals", None)
-    if add_safe_globals is not None:
-        add_safe_globals([argparse.Namespace])
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+        return
+    scalar_types = (np.float16, np.float32, np.float64, np.int32, np.int64, np.bool_)
+    dtypes = [type(np.dtype(scalar_type)) for scalar_type in scalar_types]
+    make_array: Any = np.zeros(1).__reduce__()[0]
+    make_scalar: Any = np.float64().__reduce__()[0]
+    # the two functions live in numpy.core in numpy 1, in numpy._core in numpy 2; a checkpoint names either
+    functions = [
+        (function, f"numpy.{core}.multiarray.{function.__name__}")
+        for function in (make_array, make_scalar)
+        for core in ("core", "_core")
+    ]
+    torch.serialization.add_safe_globals([argparse.Namespace, np.ndarray, np.dtype, *dtypes, *functions])
 
 
 def as_namespace(args: Any) -> argparse.Namespace | TransformerConfig:
     """A model's flags in a form that fairseq's TransformerConfig can read; fairseq-hydra-train gives a DictConfig."""
     if isinstance(args, DictConfig):
-        return argparse.Namespace(**{str(k): v for k, v in OmegaConf.to_container(args, resolve=True).items()})
+        given = OmegaConf.to_container(args, resolve=True)
+        return argparse.Namespace(**{str(name): value for name, value in given.items() if value is not None})
     return args
 
 
@@ -60,6 +74,16 @@ def for_any_config(set_flags: Callable[[argparse.Namespace], None]) -> Callable[
     return set_flags_in_place
 
 
+def is_parsing() -> bool:
+    """Whether fairseq's command line is being parsed, where bad usage ends the program as argparse would."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "parse_args_and_arch":
+            return True
+    return False
+
+
 def drop_fast_path_weights(state_dict: dict[str, Any], prefix: str) -> None:
     """Removes the second copy of an encoder layer's weights that fairseq 0.12.2 writes, in place.
 
@@ -70,9 +94,3 @@ def drop_fast_path_weights(state_dict: dict[str, Any], prefix: str) -> None:
     for name in ("in_proj", "out_proj", "fc1", "fc2"):
         for kind in ("weight", "bias"):
             state_dict.pop(f"{prefix}{name}_{kind}", None)
-
-
-def world_size() -> int:
-    """Number of processes that train together; 1 where training is not distributed."""
-    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return torch.distributed.get_world_size() if distributed else 1

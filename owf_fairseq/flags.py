@@ -5,9 +5,9 @@
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
+import torch
 from fairseq.dataclass import FairseqDataclass
 
-from owf_fairseq import compat
 from owf_fairseq.errors import InputError
 from owf_fairseq.sharing import Pattern, make_pattern, spellings
 
@@ -15,7 +15,8 @@ FFN_LAYER_NORMS = ("shared", "per-layer")
 
 
 def _pattern_help(block: str, drops: bool) -> str:
-    return f"which layers share {block}, one of: {spellings(drops)}"
+    ignored = "; the width of a dropped FFN has no effect" if drops else ""
+    return f"which layers share {block}, one of: {spellings(drops)}{ignored}"
 
 
 @dataclass
@@ -77,9 +78,15 @@ class Plan:
 
     @property
     def shares(self) -> bool:
-        """Whether any block serves more than one layer, or is dropped."""
+        """Whether any block serves more than one layer."""
         patterns = (self.ffn, self.encoder_self_attn, self.decoder_self_attn, self.decoder_cross_attn)
-        return any(None in p or len(set(p)) < len(p) for p in patterns)
+        used = [[number for number in pattern if number is not None] for pattern in patterns]
+        return any(len(set(numbers)) < len(numbers) for numbers in used)
+
+    @property
+    def is_vanilla(self) -> bool:
+        """Whether every layer has blocks of its own, and all of them."""
+        return not self.shares and None not in self.ffn
 
 
 def flag_name(name: str) -> str:
@@ -96,7 +103,9 @@ def make_plan(args: HasFlags) -> Plan:
     Raises:
         InputError: with every problem of these flags at once.
     """
-    problems: list[str] = []
+    problems = _impossible_numbers(args)
+    if problems:  # the patterns depend on the numbers of layers
+        raise InputError(problems)
     patterns: dict[str, Pattern] = {}
     for name in PATTERN_FLAGS:
         layers = args.encoder_layers if name.startswith("encoder") else args.decoder_layers
@@ -130,13 +139,31 @@ def make_plan(args: HasFlags) -> Plan:
     return plan
 
 
+def _impossible_numbers(args: HasFlags) -> list[str]:
+    """Sizes that describe no model."""
+    problems = []
+    for stack in ("encoder", "decoder"):
+        for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
+            value = getattr(args, f"{stack}_{name}")
+            if value < 1:
+                instead = f"; `--{stack}-ffn none` drops the FFN" if name == "ffn_embed_dim" and value == 0 else ""
+                problems.append(f"`{flag_name(f'{stack}_{name}')}` must be at least 1, but is {value}{instead}")
+        heads, embed_dim = getattr(args, f"{stack}_attention_heads"), getattr(args, f"{stack}_embed_dim")
+        if heads > 0 and embed_dim % heads:
+            problems.append(
+                f"`--{stack}-attention-heads` must divide `--{stack}-embed-dim`, but they are {heads} and {embed_dim}"
+            )
+    return problems
+
+
 def _one_ffn_for_both_stacks(args: HasFlags) -> list[str]:
     """What stands in the way of one FFN that serves encoder and decoder."""
     problems = []
     for name in ("encoder_ffn", "decoder_ffn"):
         if getattr(args, name) != "shared":
             problems.append(
-                f"`--share-encoder-decoder-ffn` needs `{flag_name(name)} shared`, but it is '{getattr(args, name)}'"
+                f"`--share-encoder-decoder-ffn` (part of archs named shared_enc_dec) needs `{flag_name(name)} shared`, "
+                f"but it is '{getattr(args, name)}'; use an arch without it, such as shared_enc_shared_dec"
             )
     for name in ("embed_dim", "ffn_embed_dim", "normalize_before"):
         encoder, decoder = getattr(args, f"encoder_{name}"), getattr(args, f"decoder_{name}")
@@ -164,25 +191,30 @@ def _unsupported(args: HasFlags, plan: Plan) -> list[str]:
         problems.append("`--base-layers` is not supported: no pattern describes the FFN of a BASE layer; leave it out")
     if given("cross_self_attention"):
         problems.append("`--cross-self-attention` is not supported; leave it out")
-    if not plan.shares:
-        return problems
-
-    for name in ("encoder_layers_to_keep", "decoder_layers_to_keep"):
+    for name in () if plan.is_vanilla else ("encoder_layers_to_keep", "decoder_layers_to_keep"):
         if given(name):
             problems.append(
                 f"`{flag_name(name)}` cannot be combined with shared or dropped blocks: it removes layers after the "
                 "pattern has been laid out over all of them; train with the smaller number of layers instead"
             )
+    if not plan.shares:
+        return problems
     for name in ("quant_noise_scalar", "quantization_config_path"):
         if given(name):
             problems.append(
-                f"`{flag_name(name)}` cannot be combined with shared or dropped blocks: fairseq quantises a shared "
-                "block in its first layer only; leave it out"
+                f"`{flag_name(name)}` cannot be combined with shared blocks: fairseq quantises a shared block in its "
+                "first layer only; leave it out"
             )
     checkpointed = given("checkpoint_activations") or given("offload_activations")
-    if checkpointed and given("ddp_backend") in ("pytorch_ddp", "c10d") and compat.world_size() > 1:
+    if checkpointed and given("ddp_backend") in ("pytorch_ddp", "c10d") and world_size() > 1:
         problems.append(
             "`--checkpoint-activations` with shared blocks needs `--ddp-backend legacy_ddp`: under "
             f"'{given('ddp_backend')}' a shared weight is marked ready more than once"
         )
     return problems
+
+
+def world_size() -> int:
+    """Number of processes that train together; 1 where training is not distributed."""
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return torch.distributed.get_world_size() if distributed else 1

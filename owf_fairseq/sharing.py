@@ -118,7 +118,7 @@ def make_pattern(text: str, layers: int, *, flag: str = "pattern", may_drop: boo
     def refuse(reason: str) -> InputError:
         return InputError(f"`{flag}` must be one of {spellings(may_drop)}, but is '{text}'{reason}")
 
-    match = re.fullmatch(r"(.*?)(?:-(\d+))?", text)
+    match = re.fullmatch(r"(.*?)(?:-([1-9][0-9]*))?", text, re.DOTALL)
     assert match is not None  # the expression matches every string
     name, count = match.groups()
     strategy = STRATEGIES.get(name)
@@ -126,12 +126,14 @@ def make_pattern(text: str, layers: int, *, flag: str = "pattern", may_drop: boo
         raise refuse("")
     if strategy.drops and not may_drop:
         raise refuse(": attention cannot be dropped")
-    if count is None:
-        return strategy.layout(layers)
-    blocks = int(count)
-    if not 0 < blocks <= layers or layers % blocks:
-        raise refuse(f": {blocks} blocks for {layers} layers (M must divide the number of layers)")
-    return strategy.layout(layers, blocks)
+    blocks = () if count is None else (int(count),)
+    for number in blocks:
+        if number > layers or layers % number:
+            raise refuse(f": {number} blocks for {layers} layers (M must divide the number of layers)")
+    numbers = strategy.layout(layers, *blocks)
+    if len(numbers) != layers or not all(number is None or 0 <= number < layers for number in numbers):
+        raise ValueError(f"strategy '{name}' must give each of {layers} layers a number below it or None: {numbers}")
+    return numbers
 
 
 def blocks_in_order(numbers: Sequence[int | None], make: Callable[[int], Block]) -> Iterator[Block | None]:

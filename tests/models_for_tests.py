@@ -63,6 +63,12 @@ def make_batch(source_lengths: list[int], target_lengths: list[int], seed: int =
     }
 
 
+def all_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers under every name that they have, where a state dict has a shared one once."""
+    named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    return {name: tensor.detach() for name, tensor in named}
+
+
 def untied_flags(args: Namespace) -> list[str]:
     """The flags of the model that has a block a layer wherever ``args`` has a shared one; what is dropped stays so."""
     flags = []
@@ -79,7 +85,7 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
 
     A sublayer whose weights are not there is left out, with its residual connection and its layer norm.
     """
-    weights = {name: value.double() for name, value in model.state_dict().items()}
+    weights = {name: value.double() for name, value in all_weights(model).items()}
     cfg = model.cfg
 
     def layer_norm(name: str, x: torch.Tensor) -> torch.Tensor:

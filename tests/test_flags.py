@@ -6,9 +6,10 @@ import pytest
 from fairseq import models
 from models_for_tests import TINY_ARCHS, make_model, make_task, parse
 
-from owf_fairseq import compat
+from owf_fairseq import flags
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import make_plan
+from owf_fairseq.flags import flag_name, make_plan
+from owf_fairseq.models import architectures
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES
 
 USERS = {
@@ -29,13 +30,15 @@ USERS = {
     "dropout": 0.25,
     "activation_fn": "gelu",
 }
-USERS_FLAGS = [text for name, value in USERS.items() for text in ("--" + name.replace("_", "-"), str(value))]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_users_flags_win_over_every_arch(arch):
-    args = parse(arch, *USERS_FLAGS)
-    assert {name: getattr(args, name) for name in USERS} == USERS
+    users = dict(USERS)
+    if ARCHS[arch][1] == "shared_enc_dec":  # the one FFN of both stacks allows fewer combinations
+        users |= {"encoder_ffn": "shared", "decoder_ffn": "shared", "decoder_ffn_embed_dim": 96}
+    args = parse(arch, *(text for name, value in users.items() for text in (flag_name(name), str(value))))
+    assert {name: getattr(args, name) for name in users} == users
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -64,17 +67,30 @@ def test_a_saved_configuration_is_read_back_unchanged():
     assert vars(args) == before
 
 
-def problems(arch, *flags, **attributes):
-    args = parse(arch, *flags)
-    for name, value in attributes.items():
-        setattr(args, name, value)
+def problems(arch, *flags):
+    """What is wrong, as fairseq's parser would give the flags to the arch function, which raises it."""
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+    parser.add_argument("--ddp-backend")
+    parser.add_argument("--quantization-config-path")
+    models.ARCH_MODEL_REGISTRY[arch].add_args(parser)
+    args = argparse.Namespace(arch=arch, **vars(parser.parse_args(flags)))
     with pytest.raises(InputError) as error:
         models.build_model(args, make_task())
     return error.value.problems
 
 
+def test_on_the_command_line_bad_usage_is_one_sentence_and_status_2(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        parse("owf_tiny", "--encoder-ffn", "cycle-7", "--decoder-cross-attn", "some")
+    assert stopped.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "error: `--encoder-ffn` must be one of" in lines[0]
+    assert "error: `--decoder-cross-attn` must be one of" in lines[1]
+
+
 @pytest.mark.parametrize(
-    ("arch", "flags", "expected"),
+    ("arch", "given", "expected"),
     [
         ("owf_tiny", ["--encoder-ffn", "cycle-7"], ["`--encoder-ffn`", "'cycle-7': 7 blocks for 6 layers"]),
         ("owf_tiny", ["--decoder-cross-attn", "none"], ["`--decoder-cross-attn`", "cannot be dropped"]),
@@ -82,6 +98,11 @@ def problems(arch, *flags, **attributes):
         ("owf_tiny_shared_enc", ["--share-encoder-decoder-ffn"], ["needs `--decoder-ffn shared`", "'individual'"]),
         ("owf_tiny_shared_enc_dec", ["--encoder-ffn-embed-dim", "96"], ["`--encoder-ffn-embed-dim`", "96 and 128"]),
         ("owf_tiny_shared_enc_dec", ["--encoder-normalize-before"], ["`--encoder-normalize-before`", "True and False"]),
+        ("owf_tiny", ["--encoder-ffn-embed-dim", "0"], ["`--encoder-ffn-embed-dim`", "is 0", "`--encoder-ffn none`"]),
+        ("owf_tiny", ["--decoder-ffn-embed-dim", "-5"], ["`--decoder-ffn-embed-dim` must be at least 1, but is -5"]),
+        ("owf_tiny", ["--decoder-layers", "0"], ["`--decoder-layers` must be at least 1"]),
+        ("owf_tiny", ["--encoder-attention-heads", "0"], ["`--encoder-attention-heads` must be at least 1"]),
+        ("owf_tiny", ["--encoder-attention-heads", "7"], ["must divide `--encoder-embed-dim`", "7 and 64"]),
         ("owf_tiny", ["--ddp-backend", "fully_sharded"], ["`--ddp-backend fully_sharded`", "legacy_ddp"]),
         ("owf_tiny", ["--base-layers", "1"], ["`--base-layers`", "leave it out"]),
         ("owf_tiny", ["--cross-self-attention"], ["`--cross-self-attention`", "leave it out"]),
@@ -91,8 +112,8 @@ def problems(arch, *flags, **attributes):
         ("owf_tiny_cycle_2", ["--quantization-config-path", "x"], ["`--quantization-config-path`", "leave it out"]),
     ],
 )
-def test_refused_with_flag_value_and_way_out(arch, flags, expected):
-    (problem,) = problems(arch, *flags)
+def test_refused_with_flag_value_and_way_out(arch, given, expected):
+    (problem,) = problems(arch, *given)
     assert all(part in problem for part in expected), problem
 
 
@@ -111,11 +132,22 @@ def test_checkpointed_activations_of_shared_blocks_need_legacy_ddp(monkeypatch):
         return make_plan(parse(arch, "--checkpoint-activations", "--ddp-backend", backend))
 
     plan("owf_tiny_shared_enc", "pytorch_ddp")  # one process: nothing to mark ready
-    monkeypatch.setattr(compat, "world_size", lambda: 2)
+    monkeypatch.setattr(flags, "world_size", lambda: 2)
     plan("owf_tiny_shared_enc", "legacy_ddp")
     plan("owf_tiny", "pytorch_ddp")
-    with pytest.raises(InputError, match="needs `--ddp-backend legacy_ddp`"):
-        plan("owf_tiny_shared_enc", "pytorch_ddp")
+    plan("owf_tiny_no_dec", "pytorch_ddp")  # dropped, but nothing shared
+    monkeypatch.setattr(architectures, "is_parsing", lambda: False)
+    for arch in ("owf_tiny_shared_enc", "owf_tiny_shared_enc_dec", "owf_tiny_attention_iis"):
+        with pytest.raises(InputError, match="needs `--ddp-backend legacy_ddp`"):
+            plan(arch, "pytorch_ddp")
+
+
+def test_what_only_shared_blocks_forbid_is_allowed_without_them():
+    for arch in ("owf_tiny", "owf_tiny_no_dec"):
+        assert make_plan(parse(arch, "--quant-noise-scalar", "0.1"))
+    args = parse("owf_tiny")
+    args.encoder_layers_to_keep = "0,2"
+    assert make_plan(args).is_vanilla
 
 
 def test_a_value_that_is_no_pattern_is_refused_for_every_arch():

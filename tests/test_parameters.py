@@ -2,13 +2,15 @@
 
 import functools
 import math
+from unittest.mock import Mock
 
 import pytest
 import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
 
 from owf_fairseq import paper
 from owf_fairseq.errors import InputError
-from owf_fairseq.parameters import BLOCKS, FlagParser, count_parameters, given_flags
+from owf_fairseq.parameters import BLOCKS, FlagParser, count_parameters, given_flags, split_archs_and_flags
 from owf_fairseq.sharing import ARCHS, SIZES, arch_name
 
 BUILT_ROWS = [row for row in paper.rows() if row.arch in ARCHS]
@@ -142,6 +144,22 @@ def test_flags_by_name_are_those_of_the_command_line():
     assert given_flags("owf_tiny", typed) == given_flags("owf_tiny", by_name)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "archs", "flags"),
+    [
+        ("owf_small --encoder-ffn cycle-2 owf_tiny owf_small", ["owf_small", "owf_tiny"], ["--encoder-ffn", "cycle-2"]),
+        ("--share-encoder-decoder-ffn owf_tiny", ["owf_tiny"], ["--share-encoder-decoder-ffn"]),
+        ("owf_tinny --lr 1", [], ["owf_tinny", "--lr", "1"]),
+    ],
+)
+def test_archs_are_told_from_flags(tokens, archs, flags):
+    assert split_archs_and_flags(tokens.split()) == (archs, flags)
+
+
+def test_a_count_tells_what_the_user_gave():
+    assert count_parameters("owf_tiny", 1000, ["--encoder-layers", "4"]).flags == {"encoder_layers": 4}
+
+
 def test_no_weights_are_allocated(monkeypatch):
     devices = set()
     made = torch.nn.Parameter.__new__
@@ -164,7 +182,15 @@ def test_no_weights_are_allocated(monkeypatch):
         ("owf_tiny", ["--encoder-layers", "many"], ["`--encoder-layers`", "many"]),
         ("owf_tiny", ["--encoder-ffn", "cycle-4", "--decoder-ffn", "cicle"], ["`--encoder-ffn`", "`--decoder-ffn`"]),
         ("owf_tiny", ["--decoder-embed-dim", "32"], ["owf_tiny cannot be built", "`--separate-embeddings`"]),
-        ("owf_tiny", ["--encoder-attention-heads", "7"], ["owf_tiny cannot be built", "divisible"]),
+        ("owf_tiny", ["--encoder-fnn", "cycle-2", "shred"], ["`--encoder-fnn`", "no arch 'shred'"]),
+        ("owf_tiny", ["--encoder-attention-heads", "7"], ["`--encoder-attention-heads`", "7 and 64"]),
+        ("owf_tiny", ["--encoder-attention-heads", "0"], ["`--encoder-attention-heads` must be at least 1"]),
+        ("owf_tiny", ["--decoder-ffn-embed-dim", "-5"], ["`--decoder-ffn-embed-dim` must be at least 1", "-5"]),
+        ("owf_tiny", ["--adaptive-softmax-cutoff", "x"], ["`--adaptive-softmax-cutoff`: invalid value: 'x'"]),
+        # what fairseq trips over
+        ("owf_tiny", ["--encoder-layers-to-keep", "0,2"], ["owf_tiny cannot be built", "fairseq fails with"]),
+        ("owf_tiny", ["--encoder-learned-pos", "--max-source-positions", "-9"], ["owf_tiny cannot be built"]),
+        ("owf_tiny", {"encoder_layers": "many"}, ["owf_tiny cannot be built", "fairseq fails with TypeError"]),
     ],
 )
 def test_bad_input(arch, flags, said):
@@ -172,6 +198,29 @@ def test_bad_input(arch, flags, said):
         count_parameters(arch, 1000, flags)
     for text in said:
         assert text in str(error.value)
+    assert all(problem == " ".join(problem.split()) for problem in error.value.problems)  # a line each
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (RuntimeError("two\n  lines"), "fairseq fails with RuntimeError: two lines"),
+        (ZeroDivisionError(), "fairseq fails with ZeroDivisionError"),
+        (AssertionError(), "fairseq fails with AssertionError"),
+        (ValueError("widths differ"), "widths differ"),
+    ],
+)
+def test_a_build_that_fails_is_one_sentence(failure, said, monkeypatch):
+    monkeypatch.setattr(ARCH_MODEL_REGISTRY["owf_tiny"], "build_model", Mock(side_effect=failure))
+    with pytest.raises(InputError) as error:
+        count_parameters("owf_tiny", 1000)
+    assert error.value.problems == [f"owf_tiny cannot be built with these flags: {said}"]
+
+
+def test_a_module_that_is_missing_is_not_the_flags_fault(monkeypatch):
+    monkeypatch.setattr(ARCH_MODEL_REGISTRY["owf_tiny"], "build_model", Mock(side_effect=ImportError("no module")))
+    with pytest.raises(ImportError, match="no module"):
+        count_parameters("owf_tiny", 1000)
 
 
 def test_bad_vocabulary():

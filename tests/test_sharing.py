@@ -8,6 +8,7 @@ from owf_fairseq.sharing import (
     CONFIGURATIONS,
     SIZES,
     STRATEGIES,
+    Strategy,
     arch_name,
     blocks_in_order,
     make_pattern,
@@ -51,7 +52,10 @@ def test_every_strategy_has_a_literal_row():
     [
         ("cycle-7", "7 blocks for 6 layers"),
         ("cycle-4", "4 blocks for 6 layers"),
-        ("sequence-0", "0 blocks for 6 layers"),
+        ("sequence-0", "'sequence-0'"),
+        ("cycle-02", "'cycle-02'"),
+        ("cycle-\u0662", "'cycle-"),
+        ("cycle-2\n", "'cycle-2"),
         ("cycle-rev-12", "12 blocks for 6 layers"),
         ("cycle", "'cycle'"),
         ("shared-2", "'shared-2'"),
@@ -73,6 +77,13 @@ def test_attention_cannot_be_dropped():
     with pytest.raises(InputError, match="cannot be dropped") as error:
         make_pattern("none", 6, flag="--encoder-self-attn", may_drop=False)
     assert "none," not in str(error.value)
+
+
+@pytest.mark.parametrize("numbers", [[0, 0], [0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 4, -1], list(range(7))])
+def test_a_strategy_that_does_not_number_the_layers_is_an_error(monkeypatch, numbers):
+    monkeypatch.setitem(STRATEGIES, "new", Strategy("new", lambda n: numbers, counted=False, drops=False))
+    with pytest.raises(ValueError, match="strategy 'new' must give each of 6 layers a number below it or None"):
+        make_pattern("new", 6)
 
 
 def test_blocks_are_made_when_first_used_and_once():

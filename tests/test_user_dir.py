@@ -68,6 +68,14 @@ def test_train_resume_generate_and_interactive_from_another_folder(data_bin, tmp
     assert sum(line.startswith("H-") for line in interactive.stdout.splitlines()) == 2
 
 
+def test_owf_prints_the_user_dir(installed, tmp_path):
+    """`fairseq-train ... --user-dir "$(owf --user-dir)"`, from any folder."""
+    code = "import sys; sys.argv[0] = 'owf'; from owf_fairseq.cli import main; main(['--user-dir'])"
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.stdout == f"{installed / 'owf_fairseq'}\n"
+
+
 def test_user_dir_beside_an_installed_package(data_bin, trained, installed, tmp_path):
     """The installed package as the user-dir, and the checkout's with another copy installed."""
     arguments = [data_bin, "--path", trained / "checkpoint_last.pt", *DECODING]

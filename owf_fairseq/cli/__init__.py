@@ -15,7 +15,7 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 
-from owf_fairseq import __version__
+from owf_fairseq import USER_DIR, __version__
 from owf_fairseq.errors import InputError
 
 
@@ -32,6 +32,12 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="example: owf params owf_big owf_big_one_wide_ffn",
     )
     parser.add_argument("--version", action="version", version=f"owf_fairseq {__version__}")
+    parser.add_argument(
+        "--user-dir",
+        action="version",
+        version=USER_DIR,
+        help="print the folder to give to fairseq's --user-dir, and exit",
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in subcommands():
         module = importlib.import_module(f"{__name__}.{name}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fairseq.models import register_model_architecture
 
-from owf_fairseq.compat import for_any_config
+from owf_fairseq.compat import for_any_config, is_parsing
+from owf_fairseq.errors import InputError
+from owf_fairseq.flags import make_plan
 from owf_fairseq.models.transformer import set_defaults
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Configuration, Size, wide_ffn_dim
 
@@ -32,8 +36,25 @@ def architecture(size: Size, configuration: Configuration) -> Callable[[Any], No
         for name, value in configuration.flags.items():
             default(name, value)
         set_defaults(args)
+        check_flags(args)
 
     return for_any_config(set_flags)
+
+
+def check_flags(args: Namespace) -> None:
+    """Refuses flags that describe no model: on the command line before anything else is done, as argparse would.
+
+    Raises:
+        InputError: with every problem, outside a command line.
+    """
+    try:
+        make_plan(args)
+    except InputError as error:
+        if not is_parsing():
+            raise
+        for problem in error.problems:
+            print(f"{Path(sys.argv[0]).name}: error: {problem}", file=sys.stderr)
+        raise SystemExit(2) from error
 
 
 for arch, (size_name, configuration_name) in ARCHS.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -18,13 +19,15 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import nn
 
 from owf_fairseq import compat
+from owf_fairseq.checkpoint import fill_in, store_once
+from owf_fairseq.errors import InputError
 from owf_fairseq.flags import FLAG_DEFAULTS, Plan, SharingFlags, make_plan
 from owf_fairseq.modules.attention import attention_in_order, make_cross_attention, make_self_attention
 from owf_fairseq.modules.feed_forward import feed_forward_in_order, make_feed_forward
 from owf_fairseq.modules.transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 
 
-class LayerParts:
+class LayerBlocks:
     """The blocks of a model while it is built: each iterator gives the next layer's.
 
     A block is made when the first layer that uses it is built, which is fairseq's order: with the same seed the
@@ -50,8 +53,8 @@ class LayerParts:
         self.decoder_cross_attn = attention_in_order(plan.decoder_cross_attn, lambda: make_cross_attention(cfg))
 
 
-def finished(layer: nn.Module, cfg: TransformerConfig) -> nn.Module:
-    """The layer as fairseq's stacks hold it."""
+def maybe_checkpointed(layer: nn.Module, cfg: TransformerConfig) -> nn.Module:
+    """The layer, wrapped if ``--checkpoint-activations`` asks for it."""
     return checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations) if cfg.checkpoint_activations else layer
 
 
@@ -60,20 +63,20 @@ class TransformerEncoder(TransformerEncoderBase):
 
     Args:
         cfg, dictionary, embed_tokens: as in fairseq.
-        parts: what the layers are made of.
+        blocks: what the layers are handed.
     """
 
-    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module, parts: LayerParts) -> None:
-        self._parts: LayerParts | None = parts  # fairseq's constructor builds the layers
+    def __init__(self, cfg: TransformerConfig, dictionary: Any, embed_tokens: nn.Module, blocks: LayerBlocks) -> None:
+        self._blocks: LayerBlocks | None = blocks  # fairseq's constructor builds the layers
         super().__init__(cfg, dictionary, embed_tokens)
-        self._parts = None
+        self._blocks = None
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
-        assert self._parts is not None
+        assert self._blocks is not None
         layer = TransformerEncoderLayer(
-            cfg, self_attn=next(self._parts.encoder_self_attn), feed_forward=next(self._parts.ffn)
+            cfg, self_attn=next(self._blocks.encoder_self_attn), feed_forward=next(self._blocks.ffn)
         )
-        return finished(layer, cfg)
+        return maybe_checkpointed(layer, cfg)
 
 
 class TransformerDecoder(TransformerDecoderBase):
@@ -81,7 +84,7 @@ class TransformerDecoder(TransformerDecoderBase):
 
     Args:
         cfg, dictionary, embed_tokens, no_encoder_attn: as in fairseq.
-        parts: what the layers are made of.
+        blocks: what the layers are handed.
     """
 
     def __init__(
@@ -89,22 +92,22 @@ class TransformerDecoder(TransformerDecoderBase):
         cfg: TransformerConfig,
         dictionary: Any,
         embed_tokens: nn.Module,
-        parts: LayerParts,
+        blocks: LayerBlocks,
         no_encoder_attn: bool = False,
     ) -> None:
-        self._parts: LayerParts | None = parts
+        self._blocks: LayerBlocks | None = blocks
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
-        self._parts = None
+        self._blocks = None
 
     def build_decoder_layer(self, cfg: TransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
-        assert self._parts is not None
+        assert self._blocks is not None
         layer = TransformerDecoderLayer(
             cfg,
-            self_attn=next(self._parts.decoder_self_attn),
-            encoder_attn=None if no_encoder_attn else next(self._parts.decoder_cross_attn),
-            feed_forward=next(self._parts.ffn),
+            self_attn=next(self._blocks.decoder_self_attn),
+            encoder_attn=None if no_encoder_attn else next(self._blocks.decoder_cross_attn),
+            feed_forward=next(self._blocks.ffn),
         )
-        return finished(layer, cfg)
+        return maybe_checkpointed(layer, cfg)
 
 
 @register_model("owf_transformer")
@@ -113,6 +116,18 @@ class OwfTransformerModel(TransformerModel):
 
     Everything that the patterns do not speak of is fairseq's: flags, embeddings, the forward pass of the stacks.
     """
+
+    def __init__(self, cfg: TransformerConfig, encoder: TransformerEncoder, decoder: TransformerDecoder) -> None:
+        super().__init__(cfg, encoder, decoder)
+        self._register_state_dict_hook(store_once)
+
+    def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, for a state dict that has each shared tensor under one name or more.
+
+        Raises:
+            InputError: what is one weight here has different values in the state dict.
+        """
+        return super().load_state_dict(fill_in(self, state_dict), *args, **kwargs)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -126,24 +141,47 @@ class OwfTransformerModel(TransformerModel):
         Raises:
             InputError: with every problem of the flags at once.
         """
-        args = compat.as_namespace(args)
+        given = compat.as_namespace(args)
+        if given is not args:
+            refuse_unknown_keys(cls, given)
+        args = given
         set_defaults(args)
         plan = make_plan(args)
         cfg = TransformerConfig.from_namespace(args)
         # fairseq builds the two stacks in two class methods that see nothing in common but the configuration
-        cfg.parts = LayerParts(cfg, plan)
+        cfg.layer_blocks = LayerBlocks(cfg, plan)
         try:
             return super().build_model(cfg, task)
         finally:
-            del cfg.parts
+            del cfg.layer_blocks
 
     @classmethod
     def build_encoder(cls, cfg: TransformerConfig, src_dict: Any, embed_tokens: nn.Module) -> TransformerEncoder:
-        return TransformerEncoder(cfg, src_dict, embed_tokens, cfg.parts)
+        return TransformerEncoder(cfg, src_dict, embed_tokens, cfg.layer_blocks)
 
     @classmethod
     def build_decoder(cls, cfg: TransformerConfig, tgt_dict: Any, embed_tokens: nn.Module) -> TransformerDecoder:
-        return TransformerDecoder(cfg, tgt_dict, embed_tokens, cfg.parts, no_encoder_attn=cfg.no_cross_attention)
+        return TransformerDecoder(cfg, tgt_dict, embed_tokens, cfg.layer_blocks, no_encoder_attn=cfg.no_cross_attention)
+
+
+def refuse_unknown_keys(model: type[OwfTransformerModel], args: Namespace) -> None:
+    """Checks the keys of a config file: fairseq-hydra-train does not, for models like fairseq's own transformer.
+
+    Raises:
+        InputError: with every key that is no flag of the model.
+    """
+    parser = ArgumentParser(add_help=False)
+    model.add_args(parser)
+    defaults = Namespace()
+    set_defaults(defaults)
+    known = {action.dest for action in parser._actions} | set(vars(defaults))
+    unknown = [name for name in vars(args) if name not in known and name != "_name"]
+    if unknown:
+        near = [difflib.get_close_matches(name, known, n=1) for name in unknown]
+        raise InputError(
+            f"`{name}` under `model` is no flag of the model" + (f"; did you mean `{match[0]}`?" if match else "")
+            for name, match in zip(unknown, near, strict=True)
+        )
 
 
 def set_defaults(args: Any) -> None:

@@ -1,4 +1,4 @@
-"""The feed-forward network (FFN): the block that layers share, and the sublayer that uses it."""
+"""The feed-forward network (FFN): the block that layers share, and what every layer does with it."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def feed_forward_in_order(
         yield block
 
 
-class FeedForwardSublayer(ResidualSublayers):
-    """The part of a layer that applies the FFN that the layer was handed, with residual connection and layer norm."""
+class LayerWithFeedForward(ResidualSublayers):
+    """What every layer does with the FFN that it was handed: apply it, with residual connection and layer norm."""
 
     fc1: nn.Module
     fc2: nn.Module

@@ -9,12 +9,12 @@ from fairseq.modules import LayerNorm, MultiheadAttention
 from torch import Tensor
 
 from owf_fairseq.compat import EncoderLayerCompat, drop_fast_path_weights
-from owf_fairseq.modules.feed_forward import FeedForwardBlock, FeedForwardSublayer
+from owf_fairseq.modules.feed_forward import FeedForwardBlock, LayerWithFeedForward
 
 IncrementalState = dict[str, dict[str, Tensor | None]]
 
 
-class TransformerEncoderLayer(FeedForwardSublayer, EncoderLayerCompat):
+class TransformerEncoderLayer(LayerWithFeedForward, EncoderLayerCompat):
     """Self-attention and FFN; takes and returns what fairseq's ``TransformerEncoderLayerBase`` does.
 
     Args:
@@ -57,7 +57,7 @@ class TransformerEncoderLayer(FeedForwardSublayer, EncoderLayerCompat):
         drop_fast_path_weights(state_dict, f"{name}.")
 
 
-class TransformerDecoderLayer(FeedForwardSublayer):
+class TransformerDecoderLayer(LayerWithFeedForward):
     """Self-attention, cross-attention and FFN; takes and returns what ``TransformerDecoderLayerBase`` does.
 
     Args:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from fairseq import models
-from models_for_tests import make_batch, make_task, parse
+from models_for_tests import all_weights, make_batch, make_task, parse
 
 SMALL = ["--encoder-embed-dim", "64", "--encoder-ffn-embed-dim", "128", "--decoder-ffn-embed-dim", "128"]
 SMALL += ["--encoder-attention-heads", "2", "--decoder-attention-heads", "2"]
@@ -45,7 +45,7 @@ def own_weights(model):
     copies = ("_float_tensor",)
     copies += ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")
     copies += ("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias")
-    return {name: value for name, value in model.state_dict().items() if not name.endswith(copies)}
+    return {name: value for name, value in all_weights(model).items() if not name.endswith(copies)}
 
 
 def features(output):

@@ -1,0 +1,132 @@
+"""What pyproject.toml requires, constraints.txt pins, `owf doctor` recommends and the README says is one decision."""
+
+import re
+import sys
+
+import pytest
+from fairseq_for_tests import REPOSITORY
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from owf_fairseq.doctor import LAST_TORCH_FOR_V100, problems, recommended_fairseq
+from owf_fairseq.installation import FAIRSEQ_DISTRIBUTIONS, OPTIONAL_PARTS, REQUIRED_PARTS, Facts
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+REQUIREMENTS = [Requirement(line) for line in PROJECT["dependencies"]]
+ALL_REQUIREMENTS = REQUIREMENTS + [Requirement(line) for lines in EXTRAS.values() for line in lines]
+CONSTRAINTS = [
+    Requirement(line)
+    for line in (REPOSITORY / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+PYTHONS = SpecifierSet(PROJECT["requires-python"])
+MINORS = [minor for minor in range(6, 20) if f"3.{minor}.1" in PYTHONS]
+PLATFORMS = [("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64"), ("Darwin", "x86_64")]
+FAIRSEQS = {each.name: str(each.specifier).removeprefix("==") for each in REQUIREMENTS if "fairseq" in each.name}
+
+each_environment = pytest.mark.parametrize(
+    ("minor", "platform", "machine"), [(minor, *place) for minor in MINORS for place in PLATFORMS]
+)
+
+
+def applying(requirements, minor, platform, machine):
+    """The requirements whose markers hold there."""
+    environment = {
+        "python_version": f"3.{minor}",
+        "python_full_version": f"3.{minor}.1",
+        "platform_system": platform,
+        "platform_machine": machine,
+        "sys_platform": platform.lower(),
+    }
+    return [each for each in requirements if each.marker is None or each.marker.evaluate(environment)]
+
+
+def text(name):
+    return (REPOSITORY / name).read_text(encoding="utf-8")
+
+
+@each_environment
+def test_the_doctor_recommends_the_fairseq_that_is_required(minor, platform, machine):
+    [required] = [each for each in applying(REQUIREMENTS, minor, platform, machine) if "fairseq" in each.name]
+    facts = Facts(python=(3, minor, 1), platform=platform, machine=machine)
+    assert recommended_fairseq(facts) == f"{required.name}{required.specifier}"
+
+
+@each_environment
+def test_the_constraints_pin_what_is_required(minor, platform, machine):
+    pinned = {}
+    for each in applying(CONSTRAINTS, minor, platform, machine):
+        [version] = each.specifier
+        assert version.operator == "=="
+        assert each.name not in pinned
+        pinned[each.name] = version.version
+    for required in applying(ALL_REQUIREMENTS, minor, platform, machine):
+        if required.name not in FAIRSEQS:  # pinned in pyproject.toml itself
+            assert pinned[required.name] in required.specifier
+    # fairseq 0.12.2 needs omegaconf < 2.1 and hydra < 1.1; fairseq-fixed just these
+    hydra = ("1.0.7", "2.0.6") if minor < 11 else ("1.3.2", "2.3.0")
+    assert (pinned["hydra-core"], pinned["omegaconf"]) == hydra
+
+
+def test_the_builds_of_fairseq_have_one_version_everywhere():
+    assert set(FAIRSEQS) == set(FAIRSEQ_DISTRIBUTIONS)
+    names = "|".join(sorted(FAIRSEQS, key=len, reverse=True))
+    files = ("README.md", "constraints.txt", "scripts/lib.sh", "scripts/test_matrix.sh", "owf_fairseq/doctor.py")
+    # `fairseq` 0.12.2, fairseq==0.12.2, or with a line break in a comment between the two
+    said = {file: re.findall(rf"(?<![\w-])({names})`?(?:==|[\s#]+)(\d+(?:\.\d+)+)", text(file)) for file in files}
+    for file, versions in said.items():
+        assert all(version == FAIRSEQS[name] for name, version in versions), file
+    for file in ("README.md", "owf_fairseq/doctor.py"):
+        assert set(FAIRSEQS) <= {name for name, _ in said[file]}
+    assert "fairseq-fixed" in {name for name, _ in said["scripts/test_matrix.sh"]}
+
+
+def test_the_readmes_table_of_fairseqs():
+    lines = text("README.md").split("| Python | fairseq that is installed | |\n")[1].split("\n\n")[0].splitlines()[1:]
+    seen = set()
+    for line in lines:
+        where, what, _ = (cell.strip() for cell in line.strip("|").split("|"))
+        name, version = re.match(r"`([\w-]+)` ([\d.]+)", what).groups()
+        for minor in map(int, re.findall(r"\b3\.(\d+)", where)):
+            for platform, machine in PLATFORMS:
+                on_x86 = (platform, machine) == ("Linux", "x86_64")
+                if ("Linux x86-64" in where and not on_x86) or ("elsewhere" in where and on_x86):
+                    continue
+                facts = Facts(python=(3, minor, 1), platform=platform, machine=machine)
+                assert recommended_fairseq(facts) == f"{name}=={version}"
+                seen.add((minor, platform, machine))
+    assert seen == {(minor, *place) for minor in MINORS for place in PLATFORMS}
+
+
+@pytest.mark.parametrize("minor", range(8, 16))
+def test_the_doctor_knows_the_supported_pythons(minor):
+    refused = any("is not supported" in problem for problem in problems(Facts(python=(3, minor, 1))))
+    assert refused == (minor not in MINORS)
+
+
+def test_the_supported_pythons_are_named():
+    classifiers = [line for line in PROJECT["classifiers"] if "Python :: 3." in line]
+    assert classifiers == [f"Programming Language :: Python :: 3.{minor}" for minor in MINORS]
+    named = ", ".join(f"3.{minor}" for minor in MINORS[:-1]) + f" or 3.{MINORS[-1]}"
+    for file in ("README.md", "scripts/lib.sh", "owf_fairseq/doctor.py"):
+        assert named in text(file), file
+
+
+@pytest.mark.parametrize("version", ["1.13.1", "2.0.1", "2.1.0", "2.10.0"])
+def test_the_doctor_refuses_the_torch_that_is_too_old(version):
+    [required] = [each for each in REQUIREMENTS if each.name == "torch"]
+    too_old = any("too old" in problem for problem in problems(Facts(torch_version=version)))
+    assert too_old == (version not in required.specifier)
+    assert f"torch=={LAST_TORCH_FOR_V100}" in text("README.md")
+
+
+def test_the_doctor_looks_at_what_is_required():
+    assert set(REQUIRED_PARTS) <= {each.name for each in REQUIREMENTS}
+    for name, extra in OPTIONAL_PARTS.items():
+        assert name in {Requirement(line).name for line in EXTRAS[extra]}
