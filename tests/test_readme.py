@@ -39,6 +39,10 @@ def quickstart_folder(tmp_path_factory):
     return folder
 
 
+def test_nothing_is_left_to_fill_in():
+    assert "@@" not in README
+
+
 def test_every_kind_of_command_is_there():
     programs = [command[0] for command in COMMANDS]
     assert {"bash", "owf", "pip", "fairseq-train", "fairseq-generate"} == set(programs)

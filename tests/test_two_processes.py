@@ -26,7 +26,7 @@ def free_port():
 
 
 def train_together(data_bin, folder, *flags, expected=0, ddp_backend="legacy_ddp"):
-    """As fairseq works on CPUs: started twice, by hand, with its own gradient averaging. Returns the first one's log."""
+    """As fairseq works on CPUs: started twice, by hand, with its own gradient averaging. Returns a log."""
     port = free_port()
     command = [
         str(Path(sys.executable).with_name("fairseq-train")), str(data_bin), "--user-dir", USER_DIR,

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from owf_fairseq import cli, paper
-from owf_fairseq.cli import params
 from owf_fairseq.parameters import BLOCKS, count_parameters
 from owf_fairseq.sharing import ARCHS
 
@@ -90,16 +89,11 @@ def test_separate_embeddings(capsys):
         ["owf_tiny", "--encoder-ffn=cycle-2", "owf_small", "owf_tiny"],
     ],
 )
-def test_archs_and_flags_in_any_order(tokens):
-    archs, flags = params.split_archs_and_flags(tokens)
-    assert archs == ["owf_tiny", "owf_small"]
-    assert flags == {arch: {"encoder_ffn": "cycle-2"} for arch in archs}
-
-
-def test_a_flag_without_value_takes_no_arch():
-    archs, flags = params.split_archs_and_flags(["--share-encoder-decoder-ffn", "owf_tiny_shared_enc_dec"])
-    assert archs == ["owf_tiny_shared_enc_dec"]
-    assert flags[archs[0]] == {"share_encoder_decoder_ffn": True}
+def test_archs_and_flags_in_any_order(tokens, capsys):
+    status, out, _ = run(capsys, "--json", *tokens)
+    assert status == 0
+    archs = [(entry["arch"], entry["flags"]) for entry in json.loads(out)["archs"]]
+    assert archs == [(arch, {"encoder_ffn": "cycle-2"}) for arch in ("owf_tiny", "owf_small")]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +112,9 @@ def test_a_flag_without_value_takes_no_arch():
             [["`--decoder-ffn`", "'cycle-7'"], ["`--decoder-self-attn`", "'none'"]],
         ),
         (["owf_tiny", "--vocab-size", "0"], [["`--vocab-size`", "0"]]),
+        (["owf_tiny", "--encoder-ffn-embed-dim", "-5"], [["`--encoder-ffn-embed-dim` must be at least 1", "-5"]]),
+        (["owf_tiny", "owf_small", "--encoder-attention-heads", "0"], [["`--encoder-attention-heads`", "at least 1"]]),
+        (["owf_tiny", "--encoder-layers-to-keep", "0,2"], [["owf_tiny cannot be built with these flags", "fairseq"]]),
         (["--paper", "owf_tiny", "--vocab-size", "9"], [["`--paper`", "owf_tiny", "--vocab-size"]]),
         (["--list", "--separate-embeddings"], [["`--list`", "--separate-embeddings"]]),
     ],
