@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, arch_name
+from owf_fairseq.tables import Report, number
 
 if TYPE_CHECKING:
     from owf_fairseq.parameters import ParameterCount
@@ -21,22 +22,13 @@ RESULTS = Path(__file__).with_name("paper_results.tsv")
 VOCAB_SIZES = {"en-de": 50_408, "en-ro": 39_840, "multi": 240_014}
 """Rows of the embeddings that the paper's counts need. (Its text says 32K for en-de, which gives other counts.)"""
 
-TABLES = {
-    "sharing": "Sharing FFNs",
-    "dropping": "Dropping FFNs",
-    "one_wide": "One Wide FFN",
-    "other": "Other architectures and languages",
-    "custom_sharing": "Custom sharing of the encoder's FFNs",
-    "attention": "Sharing attention",
-}
-
 
 @dataclass(frozen=True)
 class PaperRow:
     """One row of one table of the paper, as printed. What the paper leaves out is None.
 
     Attributes:
-        table: a key of ``TABLES``.
+        table: sharing, dropping, one_wide, other (architectures and languages), custom_sharing or attention.
         row: its label in the table.
         pair: a key of ``VOCAB_SIZES``.
         size, configuration: as in ``sharing.py``.
@@ -124,7 +116,7 @@ SLIPS: dict[tuple[str, str, str, int | None], Slip] = {
 def rows() -> list[PaperRow]:
     """All rows of the paper's tables, in the paper's order."""
 
-    def number(text: str) -> float | None:
+    def score(text: str) -> float | None:
         return float(text) if text else None
 
     def truth(text: str) -> bool | None:
@@ -139,11 +131,11 @@ def rows() -> list[PaperRow]:
                 size=line["size"],
                 configuration=line["configuration"],
                 shared_ffn_dim=int(line["shared_ffn_dim"]) if line["shared_ffn_dim"] else None,
-                bleu=number(line["bleu"]),
-                chrf=number(line["chrf"]),
-                comet=number(line["comet"]),
-                tokens_per_s=number(line["tokens_per_s"]),
-                tokens_per_s_sd=number(line["tokens_per_s_sd"]),
+                bleu=score(line["bleu"]),
+                chrf=score(line["chrf"]),
+                comet=score(line["comet"]),
+                tokens_per_s=score(line["tokens_per_s"]),
+                tokens_per_s_sd=score(line["tokens_per_s_sd"]),
                 params_millions=int(line["params_millions"]),
                 params_percent=int(line["params_percent"]),
                 significant_bleu=truth(line["significant_bleu"]),
@@ -160,3 +152,44 @@ def count_row(row: PaperRow) -> ParameterCount | None:
     from owf_fairseq.parameters import count_parameters
 
     return count_parameters(row.arch, row.vocab_size, row.ffn_flags)
+
+
+def parameter_counts() -> Report:
+    """Every row of the paper's tables, what it prints and what we count."""
+    cells, data = [], []
+    for row in rows():
+        count = count_row(row)
+        note = "this arch is not built yet" if count is None else ""
+        note = "; ".join(text for text in (note, str(row.slip or "")) if text)
+        cells.append(
+            [
+                *(row.table, row.row, row.pair, row.arch, number(row.shared_ffn_dim), number(row.vocab_size)),
+                *(number(row.params_millions), number(count.total / 1e6 if count else None, 1)),
+                *(number(row.params_percent), number(count.percent if count else None, 1), note),
+            ]
+        )
+        data.append(
+            {
+                "table": row.table,
+                "row": row.row,
+                "pair": row.pair,
+                "arch": row.arch,
+                "flags": row.ffn_flags,
+                "vocab_size": row.vocab_size,
+                "paper_millions": row.params_millions,
+                "paper_percent": row.params_percent,
+                "total": count.total if count else None,
+                "percent": round(count.percent, 2) if count else None,
+                "note": note,
+            }
+        )
+    header = (
+        *("table", "row", "pair", "arch", "d_ff'", "vocabulary"),
+        *("paper, M", "ours, M", "paper, %", "ours, %", "note"),
+    )
+    notes = (
+        "Paper: Pires et al. 2023, arXiv:2309.01826, as printed. Ours: exact, a shared tensor once, one embedding "
+        "matrix.",
+        "%: of the individual model of the same size and vocabulary.",
+    )
+    return Report(header, cells, data, notes, words=(0, 1, 2, 3, 10))

@@ -21,10 +21,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import FLAG_DEFAULTS, flag_name
+from owf_fairseq.paper import VOCAB_SIZES
 from owf_fairseq.sharing import ARCHS, arch_name
-
-PAPER_VOCAB_SIZE = 50_408
-"""Rows of the embeddings that the paper's English-German tables count with."""
 
 BLOCKS = (
     "embeddings",
@@ -45,6 +43,7 @@ class ParameterCount:
 
     Attributes:
         arch: its name.
+        flags: what the user gave, by name and as fairseq reads it.
         total: all parameters, a shared tensor once.
         by_block: the parts of the total, in the order of ``BLOCKS``. A block's layer norm counts with its block; an FFN
             that both stacks share counts as ``encoder FFN``, the first to use it; "other" are the stacks' last layer
@@ -56,6 +55,7 @@ class ParameterCount:
     """
 
     arch: str
+    flags: dict[str, Any]
     total: int
     by_block: dict[str, int]
     individual_total: int
@@ -90,7 +90,10 @@ class FlagParser(argparse.ArgumentParser):
         ARCH_MODEL_REGISTRY[arch].add_args(self)
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(re.sub(r"^argument (\S+):", r"`\1`:", message))
+        # fairseq's types of lists are lambdas
+        raise InputError(
+            re.sub(r"^argument (\S+):", r"`\1`:", message).replace("invalid <lambda> value", "invalid value")
+        )
 
     def dests(self) -> set[str]:
         """The names under which flags are stored."""
@@ -115,6 +118,11 @@ def unknown_flag(flag: str, known: Iterable[str]) -> str:
     return f"`{flag}` is no flag of this model (flags of the task or the training change no count){suggestion}"
 
 
+def split_archs_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The names of archs among the words of a command line, each once, and what is left for ``given_flags``."""
+    return list(dict.fromkeys(token for token in tokens if token in ARCHS)), [t for t in tokens if t not in ARCHS]
+
+
 def given_flags(arch: str, flags: Flags) -> dict[str, Any]:
     """What the user gave, by name and as fairseq reads it.
 
@@ -123,28 +131,34 @@ def given_flags(arch: str, flags: Flags) -> dict[str, Any]:
         flags: as on fairseq-train's command line, or by name as in a config file, with ``-`` or ``_``.
 
     Raises:
-        InputError: an unknown flag, or a value of the wrong type.
+        InputError: an unknown flag, a value of the wrong type, or a word that belongs to no flag and so should be an
+            arch.
     """
     parser = FlagParser(arch)
+    words: list[str] = []
     if isinstance(flags, Mapping):
         by_name = {name.lstrip("-").replace("-", "_"): value for name, value in flags.items()}
-        unknown = [flag_name(name) for name in by_name if name not in parser.dests()]
+        wrong = [flag_name(name) for name in by_name if name not in parser.dests()]
     else:
-        namespace, unknown = parser.parse_known_args(list(flags))
+        namespace, others = parser.parse_known_args(list(flags))
         by_name = vars(namespace)
-    if unknown:
-        raise InputError([unknown_flag(flag, parser.option_strings()) for flag in unknown])
+        wrong = [token for token in others if token.startswith("-")]
+        values = {value for flag, value in zip(flags, flags[1:], strict=False) if flag in wrong}
+        words = [token for token in others if token not in {*wrong, *values}]
+    if wrong or words:
+        raise InputError([*(unknown_flag(flag, parser.option_strings()) for flag in wrong), *map(unknown_arch, words)])
     return by_name
 
 
 def count_parameters(
-    arch: str, vocab_size: int = PAPER_VOCAB_SIZE, flags: Flags = (), shared_embeddings: bool = True
+    arch: str, vocab_size: int = VOCAB_SIZES["en-de"], flags: Flags = (), shared_embeddings: bool = True
 ) -> ParameterCount:
     """Counts the parameters of an architecture.
 
     Args:
         arch: its name.
-        vocab_size: number of symbols of fairseq's dictionary, special symbols included; of both languages.
+        vocab_size: number of symbols of fairseq's dictionary, special symbols included; of both languages. By default
+            that of the paper's English-German tables.
         flags: fairseq's flags of the model and ours, which win over the arch's defaults; see ``given_flags``.
         shared_embeddings: one matrix for the source, the target and the output (``--share-all-embeddings``). If not,
             fairseq's default, three matrices, unless the flags say otherwise.
@@ -157,21 +171,21 @@ def count_parameters(
     if vocab_size < 4:
         raise InputError(f"`--vocab-size` must be at least 4, fairseq's special symbols, but is {vocab_size}")
     given = given_flags(arch, flags)
-    if shared_embeddings:
-        given |= {"share_all_embeddings": True, "share_decoder_input_output_embed": True}
+    embeddings = {"share_all_embeddings": True, "share_decoder_input_output_embed": True} if shared_embeddings else {}
     varied = {*FLAG_DEFAULTS, "encoder_ffn_embed_dim", "decoder_ffn_embed_dim"}
     individual = _build(
         arch_name(ARCHS[arch][0], "individual"),
         vocab_size,
-        {name: value for name, value in given.items() if name not in varied},
+        {name: value for name, value in given.items() if name not in varied} | embeddings,
     )
-    model = _build(arch, vocab_size, given)
+    model = _build(arch, vocab_size, given | embeddings)
 
     by_block = dict.fromkeys(BLOCKS, 0)
     for name, parameter in model.named_parameters():  # yields a shared tensor once, under its first name
         by_block[_block(name)] += parameter.numel()
     total, individual_total = sum(by_block.values()), sum(p.numel() for p in individual.parameters())
-    return ParameterCount(arch, total, by_block, individual_total, _matching_ffn_dim(model, total, individual_total))
+    matching = _matching_ffn_dim(model, total, individual_total)
+    return ParameterCount(arch, given, total, by_block, individual_total, matching)
 
 
 def _build(arch: str, vocab_size: int, given: dict[str, Any]) -> torch.nn.Module:
@@ -185,11 +199,15 @@ def _build(arch: str, vocab_size: int, given: dict[str, Any]) -> torch.nn.Module
             return ARCH_MODEL_REGISTRY[arch].build_model(
                 args, SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
             )
-    except InputError:
+    except (InputError, ImportError):
         raise
-    except (ValueError, AssertionError) as error:  # how fairseq refuses flags that do not go together
-        hint = " (`--separate-embeddings` counts without sharing)" if "share-all-embeddings" in str(error) else ""
-        raise InputError(f"{arch} cannot be built with these flags: {error}{hint}") from error
+    except Exception as error:
+        # fairseq refuses some flags with these two, and trips over others
+        reason = " ".join(str(error).split())
+        if not (isinstance(error, (ValueError, AssertionError)) and reason):
+            reason = f"fairseq fails with {type(error).__name__}" + (f": {reason}" if reason else "")
+        hint = " (`--separate-embeddings` counts without sharing)" if "share-all-embeddings" in reason else ""
+        raise InputError(f"{arch} cannot be built with these flags: {reason}{hint}") from error
 
 
 def _block(name: str) -> str:

@@ -1,10 +1,51 @@
-"""Tables for the terminal and for Markdown."""
+"""Reports: tables for the terminal and for Markdown, the same as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 Row = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a subcommand prints.
+
+    Attributes:
+        header, rows: of the table.
+        data: for JSON.
+        notes: sentences under the table.
+        words: the columns that are no numbers, by index.
+    """
+
+    header: Row
+    rows: Sequence[Row]
+    data: Any
+    notes: Sequence[str] = ()
+    words: Collection[int] = (0,)
+
+    def as_text(self) -> str:
+        """For the terminal."""
+        return "\n".join([text_table(self.header, self.rows, self.words), *self._notes()])
+
+    def as_markdown(self) -> str:
+        """For a document."""
+        return "\n".join([markdown_table(self.header, self.rows, self.words), *self._notes()])
+
+    def as_json(self) -> str:
+        """For another program."""
+        return json.dumps(self.data, indent=2)
+
+    def _notes(self) -> list[str]:
+        return ["", *self.notes] if self.notes else []
+
+
+def number(value: float | None, decimals: int = 0) -> str:
+    """A number as a cell, ``-`` for none."""
+    return "-" if value is None else f"{value:,.{decimals}f}"
 
 
 def text_table(header: Row, rows: Sequence[Row], words: Collection[int] = (0,)) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from owf_fairseq import paper
 from owf_fairseq.errors import InputError
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES
-from owf_fairseq.tables import markdown_table, text_table
+from owf_fairseq.tables import Report, number
 
 if TYPE_CHECKING:
     from owf_fairseq.parameters import ParameterCount
@@ -35,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--vocab-size",
         type=int,
         metavar="N",
-        help="symbols of fairseq's dictionary, the 4 special ones included (default: 50408, as in the paper's "
-        "English-German tables)",
+        help="symbols of fairseq's dictionary, the 4 special ones included (default: "
+        f"{paper.VOCAB_SIZES['en-de']}, as in the paper's English-German tables)",
     )
     parser.add_argument(
         "--separate-embeddings",
@@ -56,35 +54,12 @@ def run(args: argparse.Namespace) -> int:
     """Prints one table."""
     if args.list or args.paper:
         _refuse_more(args)
-        report = list_archs() if args.list else paper_counts()
+        report = list_archs() if args.list else paper.parameter_counts()
     else:
         report = arch_counts(args.fairseq_flags, args.vocab_size, shared_embeddings=not args.separate_embeddings)
-    if args.json:
-        text = json.dumps(report.data, indent=2)
-    else:
-        make_table = markdown_table if args.markdown else text_table
-        text = make_table(report.header, report.rows, words=report.words)
-        text += "".join(f"\n{note}" for note in ("", *report.notes) if report.notes)
+    text = report.as_json() if args.json else report.as_markdown() if args.markdown else report.as_text()
     print(text, flush=True)  # a closed pipe must be noticed while main can still catch it
     return 0
-
-
-@dataclass(frozen=True)
-class Report:
-    """What one call prints, as a table or as JSON.
-
-    Attributes:
-        header, rows: of the table.
-        data: for JSON.
-        notes: sentences under the table.
-        words: the columns that are no numbers, by index.
-    """
-
-    header: Sequence[str]
-    rows: list[list[str]]
-    data: Any
-    notes: Sequence[str] = ()
-    words: Collection[int] = (0,)
 
 
 def list_archs() -> Report:
@@ -103,55 +78,6 @@ def list_archs() -> Report:
     return Report(("arch", "size", "configuration"), [list(line.values()) for line in data], data, words=(0, 1, 2))
 
 
-def paper_counts() -> Report:
-    """Every row of the paper's tables, what it prints and what we count."""
-    rows, data = [], []
-    for row in paper.rows():
-        count = paper.count_row(row)
-        note = "this arch is not built yet" if count is None else ""
-        note = "; ".join(text for text in (note, str(row.slip or "")) if text)
-        rows.append(
-            [
-                row.table,
-                row.row,
-                row.pair,
-                row.arch,
-                _number(row.shared_ffn_dim),
-                f"{row.vocab_size:,}",
-                str(row.params_millions),
-                f"{count.total / 1e6:.1f}" if count else "-",
-                str(row.params_percent),
-                f"{count.percent:.1f}" if count else "-",
-                note,
-            ]
-        )
-        data.append(
-            {
-                "table": row.table,
-                "row": row.row,
-                "pair": row.pair,
-                "arch": row.arch,
-                "flags": row.ffn_flags,
-                "vocab_size": row.vocab_size,
-                "paper_millions": row.params_millions,
-                "paper_percent": row.params_percent,
-                "total": count.total if count else None,
-                "percent": round(count.percent, 2) if count else None,
-                "note": note,
-            }
-        )
-    header = (
-        *("table", "row", "pair", "arch", "d_ff'", "vocabulary"),
-        *("paper, M", "ours, M", "paper, %", "ours, %", "note"),
-    )
-    notes = (
-        "Paper: Pires et al. 2023, arXiv:2309.01826, as printed. Ours: exact, a shared tensor once, one embedding "
-        "matrix.",
-        "%: of the individual model of the same size and vocabulary.",
-    )
-    return Report(header, rows, data, notes, words=(0, 1, 2, 3, 10))
-
-
 def arch_counts(tokens: Sequence[str], vocab_size: int | None = None, *, shared_embeddings: bool = True) -> Report:
     """The counts of the archs among the tokens, all with the flags among the tokens.
 
@@ -163,14 +89,17 @@ def arch_counts(tokens: Sequence[str], vocab_size: int | None = None, *, shared_
     Raises:
         InputError: with every problem of the tokens.
     """
-    from owf_fairseq.parameters import BLOCKS, PAPER_VOCAB_SIZE, count_parameters
+    from owf_fairseq.parameters import BLOCKS, count_parameters, given_flags, split_archs_and_flags
 
-    vocab_size = PAPER_VOCAB_SIZE if vocab_size is None else vocab_size
+    vocab_size = paper.VOCAB_SIZES["en-de"] if vocab_size is None else vocab_size
     archs, flags = split_archs_and_flags(tokens)
+    if not archs:
+        given_flags(next(iter(ARCHS)), flags)  # any arch will do to find what is wrong
+        raise InputError("name one arch or more (`owf params --list` prints them all), or give `--paper`")
     counts, problems = [], []
     for arch in archs:
         try:
-            counts.append(count_parameters(arch, vocab_size, flags[arch], shared_embeddings))
+            counts.append(count_parameters(arch, vocab_size, flags, shared_embeddings))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -181,7 +110,7 @@ def arch_counts(tokens: Sequence[str], vocab_size: int | None = None, *, shared_
     data = {
         "vocab_size": vocab_size,
         "shared_embeddings": shared_embeddings,
-        "archs": [_as_json(count, flags[count.arch]) for count in counts],
+        "archs": [_as_json(count) for count in counts],
     }
     embeddings = "one matrix for all embeddings" if shared_embeddings else "embeddings as fairseq's flags say"
     notes = (
@@ -191,40 +120,6 @@ def arch_counts(tokens: Sequence[str], vocab_size: int | None = None, *, shared_
         "matching d_ff': the width of every FFN that is left at which the model is as large as the individual one.",
     )
     return Report(header, [_as_row(count) for count in counts], data, notes)
-
-
-def split_archs_and_flags(tokens: Sequence[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """Tells names of archs from flags and their values, with fairseq's own parser of each arch's model.
-
-    Returns:
-        The archs in the order given, and the flags by arch, as its model reads them.
-
-    Raises:
-        InputError: with every problem of the tokens.
-    """
-    from owf_fairseq.parameters import FlagParser, unknown_arch, unknown_flag
-
-    flags: dict[str, dict[str, Any]] = {}
-    problems: list[str] = []
-    archs = list(dict.fromkeys(token for token in tokens if token in ARCHS))
-    for arch in archs or list(ARCHS)[:1]:  # without a valid arch, any will do to find what is wrong
-        parser = FlagParser(arch)
-        try:
-            namespace, others = parser.parse_known_args(list(tokens))
-        except InputError as error:  # a value that the flag does not take
-            problems += error.problems
-            continue
-        flags[arch] = vars(namespace)
-        wrong = [token for token in others if token.startswith("-")]
-        problems += [unknown_flag(flag, parser.option_strings()) for flag in wrong]
-        # the value of an unknown flag looks like an arch
-        values = {value for flag, value in zip(tokens, tokens[1:], strict=False) if flag in wrong}
-        problems += [unknown_arch(name) for name in others if name not in {*ARCHS, *wrong, *values}]
-    if not archs and not problems:
-        problems.append("name one arch or more (`owf params --list` prints them all), or give `--paper`")
-    if problems:
-        raise InputError(dict.fromkeys(problems))
-    return archs, flags
 
 
 def short_name(block: str) -> str:
@@ -244,24 +139,20 @@ def _refuse_more(args: argparse.Namespace) -> None:
         raise InputError(f"`{flag}` takes neither archs nor flags of a model, but got `{' '.join(given)}`")
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
 def _as_row(count: ParameterCount) -> list[str]:
     return [
         count.arch,
-        *map(_number, count.by_block.values()),
-        _number(count.total),
+        *map(number, count.by_block.values()),
+        number(count.total),
         f"{count.percent:.1f}",
-        _number(count.matching_ffn_dim),
+        number(count.matching_ffn_dim),
     ]
 
 
-def _as_json(count: ParameterCount, flags: dict[str, Any]) -> dict[str, Any]:
+def _as_json(count: ParameterCount) -> dict[str, Any]:
     return {
         "arch": count.arch,
-        "flags": flags,
+        "flags": count.flags,
         "total": count.total,
         "by_block": count.by_block,
         "percent": round(count.percent, 2),
