@@ -233,7 +233,7 @@ class Size:
 
 SIZES: dict[str, Size] = {
     "tiny": Size(6, 6, 64, 128, 2),
-    "small": Size(4, 4, 128, 256, 4),
+    "small": Size(2, 2, 128, 256, 4),
     "base": Size(6, 6, 512, 2048, 8),
     "big": Size(6, 6, 1024, 4096, 16),
     "deep_shallow": Size(12, 2, 1024, 4096, 16),
@@ -256,7 +256,7 @@ def _fits(size: Size, configuration: Configuration) -> bool:
     return True
 
 
-# Every named architecture: its size and its configuration, where the layers allow it (3 blocks do not fit 4 layers).
+# Every named architecture: its size and its configuration, where the layers allow it (3 blocks do not fit 2 layers).
 ARCHS: dict[str, tuple[str, str]] = {
     arch_name(size, configuration): (size, configuration)
     for size in SIZES

@@ -91,3 +91,41 @@ def test_training_benchmark_refuses_half_precision_on_a_cpu():
     refused = run(sys.executable, REPOSITORY / "scripts/bench_training.py", "--fp16")
     assert refused.returncode == 2
     assert "--fp16 needs --device cuda" in refused.stderr
+
+
+def bash(script, folder):
+    """Runs a few lines of bash that read lib.sh, with the steps of a run in ``folder``."""
+    lines = f"set -euo pipefail\n. '{REPOSITORY}/scripts/lib.sh'\nSTEPS='{folder}/steps'\n{script}"
+    return subprocess.run(["bash", "-c", lines], capture_output=True, text=True, cwd=folder, timeout=60)
+
+
+def test_a_step_that_failed_is_done_again_and_a_finished_one_is_not(tmp_path):
+    first = bash("step one touch one; step two false; step three touch three", tmp_path)
+    assert first.returncode != 0
+    assert (tmp_path / "one").exists()
+    assert not (tmp_path / "three").exists()
+    (tmp_path / "one").unlink()
+    second = bash("step one touch one; step two touch two; step three touch three", tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert "one: done before" in second.stdout
+    assert not (tmp_path / "one").exists()
+    assert (tmp_path / "two").exists()
+    assert (tmp_path / "three").exists()
+
+
+def test_a_step_that_was_killed_is_done_again(tmp_path):
+    killed = bash('step one bash -c "kill -9 $$"', tmp_path)
+    assert killed.returncode != 0
+    assert not list((tmp_path / "steps").glob("*.done"))
+    assert bash("step one touch one", tmp_path).returncode == 0
+    assert (tmp_path / "one").exists()
+
+
+def test_a_run_folder_with_other_settings_is_refused(tmp_path):
+    begun = "same_settings run/settings.txt 'langs: en-de'"
+    assert bash(begun, tmp_path).returncode == 0
+    assert bash(begun, tmp_path).returncode == 0
+    other = bash("same_settings run/settings.txt 'langs: en-ro'", tmp_path)
+    assert other.returncode == 2
+    assert "was begun with other settings" in other.stderr
+    assert "en-ro" in other.stderr

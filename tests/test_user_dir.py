@@ -1,6 +1,7 @@
 """fairseq's own commands with `--user-dir`, each as a process of its own, as a user types them."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +15,10 @@ from owf_fairseq import USER_DIR
 def installed(tmp_path_factory):
     """A folder with the package installed from a wheel, to be put on PYTHONPATH."""
     folder = tmp_path_factory.mktemp("installed")
+    source = tmp_path_factory.mktemp("source")  # building in the checkout would leave a folder there
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(REPOSITORY / name, source)
+    shutil.copytree(USER_DIR, source / "owf_fairseq", ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run(
         [
             sys.executable,
@@ -25,7 +30,7 @@ def installed(tmp_path_factory):
             "--no-build-isolation",
             "--target",
             folder,
-            REPOSITORY,
+            source,
         ],
         check=True,
     )

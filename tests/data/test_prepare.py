@@ -187,8 +187,8 @@ def test_all_problems_are_reported_together(tmp_path: Path) -> None:
         prepare(prefixes, "en-de", tmp_path / "out", vocab_size=3, character_coverage=2)
     expected = [
         "out holds files that `owf prepare` didn't make (mine)",
-        "--vocab-size must be above 4, but is 3",
-        "--character-coverage must be from 0.9 to 1, but is 2",
+        "`--vocab-size` must be above 4, but is 3",
+        "`--character-coverage` must be from 0.9 to 1, but is 2",
         f"{tmp_path / 'train.en'} has 120 lines, but {tmp_path / 'train.de'} has 1",
         f"{tmp_path / 'valid.en'}, line 6: not UTF-8",
         f"empty sentences: {tmp_path / 'test.de'}, line 3;",
@@ -219,7 +219,7 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_too_small_for_the_characters(corpus: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"--vocab-size 10: .*Vocabulary size is smaller than required_chars"):
+    with pytest.raises(InputError, match=r"`--vocab-size` 10: .*Vocabulary size is smaller than required_chars"):
         prepare(corpus, "en-de", tmp_path / "data", vocab_size=10)
     assert list(tmp_path.iterdir()) == []
 
@@ -253,3 +253,7 @@ def test_a_folder_without_a_usable_record(made: tuple[Path, Prepared], tmp_path:
         (tmp_path / RECORD).write_text(record)
         with pytest.raises(InputError, match=message):
             Segmentation.load(tmp_path)
+
+
+def test_clean_composes_characters_and_leaves_the_rest() -> None:
+    assert clean("  gro\u0308ße\u2028\u2581\x07ｆｕｌｌ…\t") == "größe ｆｕｌｌ…"
