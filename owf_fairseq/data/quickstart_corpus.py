@@ -264,6 +264,6 @@ def _check_enough(pairs: dict[str, list[Pair]], langs: str, keep: Filter, limit:
     if len(pairs["train"]) < wanted or not pairs["valid"] or not pairs["test"]:
         found = ", ".join(f"{len(pairs[split])} for {split}" for split in SPLITS)
         raise InputError(
-            f"`--langs` {langs}: too few pairs are left after filtering ({found}; at least {wanted} for train and 1 for "
-            "the others are needed): choose another pair of languages"
+            f"`--langs` {langs}: too few pairs are left after filtering ({found}; at least {wanted} for train and 1 "
+            "for the others are needed): choose another pair of languages"
         )
