@@ -246,14 +246,17 @@ def arch_name(size: str, configuration: str) -> str:
 
 
 def _fits(size: Size, configuration: Configuration) -> bool:
+    """Whether the layers allow it, and it is not the individual model again (2 blocks for 2 layers)."""
     layers = {"encoder": size.encoder_layers, "decoder": size.decoder_layers}
     try:
-        for flag, value in configuration.flags.items():
-            if isinstance(value, str):
-                make_pattern(value, layers[flag.split("_")[0]])
+        patterns = [
+            make_pattern(value, layers[flag.split("_")[0]])
+            for flag, value in configuration.flags.items()
+            if isinstance(value, str)
+        ]
     except InputError:
         return False
-    return True
+    return not patterns or any(None in pattern or len(set(pattern)) < len(pattern) for pattern in patterns)
 
 
 # Every named architecture: its size and its configuration, where the layers allow it (3 blocks do not fit 2 layers).

@@ -106,6 +106,10 @@ def test_archs_are_named_once_and_complete():
     for size in ("tiny", "base", "big", "deep_shallow"):
         assert {arch_name(size, configuration) for configuration in CONFIGURATIONS} <= set(ARCHS)
     assert arch_name("base", "individual") == "owf_base"
+    # with 2 layers a stack, 3 blocks do not fit, and 2 are the individual model, which has no second name
+    without = {"sequence_2", "sequence_3", "cycle_2", "cycle_3", "cycle_rev_2", "cycle_rev_3"}
+    small = {configuration for size, configuration in ARCHS.values() if size == "small"}
+    assert small == set(CONFIGURATIONS) - without
     assert set(SIZES) == {size for size, _ in ARCHS.values()}
 
 
