@@ -1,4 +1,4 @@
-"""Shared weights in state dicts: stored once, filled in when they are read, and never untied without a word.
+"""Checkpoints: read without running what is in them, written whole or not at all, with every shared tensor once.
 
 fairseq and torch write a shared tensor under every name that it has, and read the names one after the other: the last
 one wins, in silence, where they differ. Here a tensor has one name, that of the first layer that uses it.
@@ -7,12 +7,24 @@ one wins, in silence, where they differ. Here a tensor has one name, that of the
 from __future__ import annotations
 
 import copy
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from owf_fairseq import compat
+from owf_fairseq.data.lines import PathLike, atomic_path
 from owf_fairseq.errors import InputError
+
+MADE_BY = "made_by"
+"""In the ``extra_state`` of a checkpoint that one of our tools has written: which one."""
+
+_ZIP, _PICKLE = b"PK", b"\x80"  # how a file starts that torch has written, since 1.6 and before
 
 
 def tied_names(model: nn.Module) -> dict[str, list[str]]:
@@ -55,24 +67,45 @@ def fill_in(model: nn.Module, state_dict: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: a tensor that the model shares has different values under different names.
     """
-    filled = copy.copy(state_dict)  # keeps the metadata that torch attaches
-    problems = []
-    for first, further in tied_names(model).items():
-        names = [first, *further]
-        there = [name for name in names if name in filled]
-        for name in there[1:]:
-            difference = largest_difference(filled[there[0]], filled[name])
-            if difference != 0:
-                by = "they differ in shape" if difference is None else f"they differ by up to {difference:.3g}"
-                problems.append(f"{there[0]} and {name} are one weight in this model, but in the checkpoint {by}")
-        if there:
-            filled.update(dict.fromkeys(names, filled[there[0]]))
+    problems = broken_ties(model, state_dict)
     if problems:
         shown = problems[:5] + ([f"... and {len(problems) - 5} more"] if len(problems) > 5 else [])
         raise InputError(
-            [*shown, "the checkpoint is of a model that shares less: load it into the arch that it was trained with"]
+            [
+                *shown,
+                "the checkpoint is of a model that shares less: load it into the arch that it was trained with, or "
+                "make one that fits this model of it: `owf convert CHECKPOINT --to ARCH --output FILE`",
+            ]
         )
+    filled = with_all_names(model, state_dict)
+    for first, further in tied_names(model).items():
+        if first in filled:
+            filled.update(dict.fromkeys(further, filled[first]))
     return filled
+
+
+def with_all_names(model: nn.Module, state_dict: dict[str, Any]) -> dict[str, Any]:
+    """The state with the missing names of shared tensors; copies that are there stay as they are."""
+    filled = copy.copy(state_dict)  # keeps the metadata that torch attaches
+    for first, further in tied_names(model).items():
+        names = [first, *further]
+        there = [name for name in names if name in filled]
+        for name in names if there else []:
+            filled.setdefault(name, filled[there[0]])
+    return filled
+
+
+def broken_ties(model: nn.Module, state_dict: Mapping[str, Any]) -> list[str]:
+    """What the model shares, and the state has several values for: a sentence for each name, with the difference."""
+    problems = []
+    for first, further in tied_names(model).items():
+        there = [name for name in (first, *further) if name in state_dict]
+        for name in there[1:]:
+            difference = largest_difference(state_dict[there[0]], state_dict[name])
+            if difference != 0:
+                by = "they differ in shape" if difference is None else f"they differ by up to {difference:.3g}"
+                problems.append(f"{there[0]} and {name} are one weight in this model, but in the checkpoint {by}")
+    return problems
 
 
 def largest_difference(one: Tensor, other: Tensor) -> float | None:
@@ -84,3 +117,120 @@ def largest_difference(one: Tensor, other: Tensor) -> float | None:
     difference = (one.double() - other.double()).abs()
     both_nan = one.isnan() & other.isnan()
     return difference.masked_fill(both_nan, 0).nan_to_num(nan=float("inf")).max().item()
+
+
+def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, Any]:
+    """Reads a checkpoint of fairseq's without running what is in it.
+
+    Neither the task, the data nor the ``--user-dir`` that is recorded in it is needed.
+
+    Args:
+        path: the file.
+        read_tensors: False for one who looks at everything else only: they stay on the disk, unchecked. A training may
+            write over the file, and so they must not be used.
+
+    Raises:
+        InputError: there is no such file, it is empty, damaged or no checkpoint of fairseq's, or it would run code.
+    """
+    name = os.fspath(path)
+    file = Path(path)
+    if file.is_dir():
+        raise InputError(f"{name} is a folder: name a checkpoint in it" + _others(file / "-", " ({})"))
+    try:
+        with open(file, "rb") as stream:
+            start = stream.read(2)
+    except OSError as error:
+        raise InputError(
+            f"{name} can't be read: {error.strerror or error}" + _others(file, "; beside it: {}")
+        ) from error
+    if not start:
+        raise InputError(f"{name} is empty" + _what_to_do(file))
+    if not start.startswith((_ZIP, _PICKLE)):
+        raise InputError(f"{name} is not a file that torch has written: name a checkpoint of fairseq-train (*.pt)")
+    if start == _ZIP and read_tensors:
+        _check_sums(file)
+    try:
+        state = compat.load_safely(name, mapped=start == _ZIP and not read_tensors)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # torch raises what it happens to stumble over
+        needs = re.search(r"(?:GLOBAL|[Uu]nsupported class) ([\w.]+)", str(error))
+        if needs:
+            raise InputError(
+                f"{name} was not read, because {needs[1]} would be called to do so: that can run any code, and no "
+                "checkpoint of fairseq-train needs it; get the file again from where you trust it"
+            ) from error
+        # torch puts advice to turn its safety off before the reason
+        reason = (str(error).partition("WeightsUnpickler error: ")[2] or str(error)).strip() or type(error).__name__
+        reason = reason.splitlines()[0]
+        raise InputError(f"{name} is cut off or damaged ({reason})" + _what_to_do(file)) from error
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        hint = " but weights alone" if isinstance(state, dict) and _are_tensors(state) else ""
+        raise InputError(f"{name} is no checkpoint of fairseq's{hint}: it has no `model` with the flags beside it")
+    if not _are_tensors(state["model"]):
+        raise InputError(f"{name} is no checkpoint of fairseq's: its `model` holds something else than tensors")
+    if state.get("cfg") is None and state.get("args") is None:
+        raise InputError(f"{name} has weights, but not the flags of its model (`cfg`): fairseq cannot load it either")
+    return state
+
+
+def write_checkpoint(state: dict[str, Any], path: PathLike, made_by: str) -> None:
+    """Writes a checkpoint, whole or not at all.
+
+    Args:
+        state: as fairseq writes it.
+        path: the file; one that the same tool made is replaced.
+        made_by: the tool.
+
+    Raises:
+        InputError: there is a file of that name that the tool did not make.
+    """
+    problems = check_output(path, made_by)
+    if problems:
+        raise InputError(problems)
+    state["extra_state"][MADE_BY] = made_by
+    with atomic_path(path) as temporary:
+        torch.save(state, temporary)
+
+
+def check_output(path: PathLike, made_by: str) -> list[str]:
+    """What forbids a tool to write this file: nothing if it is not there yet, or if the tool made it."""
+    name = os.fspath(path)
+    if not os.path.lexists(path):
+        return []
+    try:
+        made = read_checkpoint(path, read_tensors=False)["extra_state"].get(MADE_BY) == made_by
+    except (InputError, KeyError, AttributeError):
+        made = False
+    return (
+        [] if made else [f"`--output` {name} exists, and `{made_by}` did not make it: name another file, or remove it"]
+    )
+
+
+def _are_tensors(state: Mapping[str, Any]) -> bool:
+    return bool(state) and all(isinstance(value, Tensor) for value in state.values())
+
+
+def _check_sums(file: Path) -> None:
+    """torch does not compare the sums that it writes: it would read a weight with a wrong bit without a word."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            damaged = archive.testzip()
+    except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
+        raise InputError(f"{file} is cut off or damaged ({error})" + _what_to_do(file)) from error
+    if damaged is not None:
+        raise InputError(f"{file} is damaged (the checksum of {damaged} is wrong)" + _what_to_do(file))
+
+
+def _what_to_do(file: Path) -> str:
+    return ": it was not written or copied to its end; take another checkpoint of the same training" + _others(
+        file, " ({}), and give it to fairseq-train as `--restore-file` to go on from there"
+    )
+
+
+def _others(file: Path, text: str) -> str:
+    """Up to three checkpoints beside the file, put into the text; nothing if there are none."""
+    folder = file.parent
+    others = [other for other in folder.glob("checkpoint*.pt") if other.name != file.name and other.stat().st_size > 0]
+    others.sort(key=lambda other: other.stat().st_mtime, reverse=True)
+    return text.format(", ".join(other.name for other in others[:3])) if others else ""

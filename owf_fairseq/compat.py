@@ -7,14 +7,18 @@ and 3.12), which differ in a few places that all meet here.
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from fairseq import checkpoint_utils
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import DictConfig, OmegaConf
+
+from owf_fairseq.errors import InputError
 
 
 class EncoderLayerCompat(torch.nn.Module):
@@ -27,14 +31,20 @@ class EncoderLayerCompat(torch.nn.Module):
     load_to_BT = False
 
 
-def allow_fairseq_checkpoints() -> None:
-    """Lets torch >= 2.6 read the checkpoints that fairseq writes, without turning its safety off.
+def torch_version() -> tuple[int, int]:
+    """The installed torch's major and minor version."""
+    major, minor = torch.__version__.split(".")[:2]
+    return int(major), int(minor)
 
-    ``torch.load`` then refuses everything that is not on its list. A checkpoint of fairseq-train holds its flags in a
-    Namespace, and, after ``--eval-bleu``, counts in numpy arrays. None of these runs code while it is made, so that a
-    pickle that would is still refused.
+
+def allow_fairseq_checkpoints() -> None:
+    """Lets torch read the checkpoints that fairseq writes under ``weights_only``, its default since 2.6.
+
+    torch then refuses everything that is not on its list. A checkpoint of fairseq-train holds its flags in a Namespace,
+    and, after ``--eval-bleu``, counts in numpy arrays. None of these runs code while it is made, so that a pickle that
+    would is still refused.
     """
-    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+    if torch_version() < (2, 4):  # has no list that could be added to
         return
     scalar_types = (np.float16, np.float32, np.float64, np.int32, np.int64, np.bool_)
     dtypes = [type(np.dtype(scalar_type)) for scalar_type in scalar_types]
@@ -46,7 +56,50 @@ def allow_fairseq_checkpoints() -> None:
         for function in (make_array, make_scalar)
         for core in ("core", "_core")
     ]
-    torch.serialization.add_safe_globals([argparse.Namespace, np.ndarray, np.dtype, *dtypes, *functions])
+    names = functions if torch_version() >= (2, 6) else [make_array, make_scalar]  # earlier ones take no names
+    torch.serialization.add_safe_globals([argparse.Namespace, np.ndarray, np.dtype, *dtypes, *names])
+
+
+def load_safely(path: str, *, mapped: bool) -> Any:
+    """Reads what torch has written, under ``weights_only`` whatever the version's default.
+
+    Args:
+        path: the file.
+        mapped: leave tensors on the disk until they are used.
+
+    Raises:
+        InputError: this torch cannot read a checkpoint of fairseq's under ``weights_only``.
+        Exception: torch's, of many types, for a file that it cannot or will not read.
+    """
+    if torch_version() < (2, 4):
+        raise InputError(
+            f"torch {torch.__version__} can read checkpoints only by running what is in them; "
+            "`pip install -c constraints.txt torch` installs one that need not (2.4 or later)"
+        )
+    allow_fairseq_checkpoints()
+    return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+
+
+def keep_async_checkpoints_whole() -> None:
+    """Makes fairseq's ``--save-async`` write what is to be saved.
+
+    iopath writes later, in a thread of its own, what it is handed now. torch hands it memory that is the file's only
+    during the call: with today's torch a checkpoint is then full of whatever has come there since, of fairseq's own
+    models too, and nobody is told. A finished copy stays what it is.
+    """
+    save = checkpoint_utils._torch_persistent_save
+    if getattr(save, "hands_over_a_copy", False):
+        return
+
+    def save_a_copy(obj: Any, file: Any) -> None:
+        if not type(file).__module__.startswith("iopath."):
+            return save(obj, file)
+        copy = io.BytesIO()
+        save(obj, copy)
+        file.write(copy.getvalue())
+
+    vars(save_a_copy)["hands_over_a_copy"] = True
+    checkpoint_utils._torch_persistent_save = save_a_copy
 
 
 def as_namespace(args: Any) -> argparse.Namespace | TransformerConfig:

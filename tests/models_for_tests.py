@@ -69,6 +69,11 @@ def all_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor.detach() for name, tensor in named}
 
 
+def trained_weights(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """A state without the buffer that fairseq 0.12.2 leaves uninitialised."""
+    return {name: tensor for name, tensor in state.items() if not name.endswith("_float_tensor")}
+
+
 def untied_flags(args: Namespace) -> list[str]:
     """The flags of the model that has a block a layer wherever ``args`` has a shared one; what is dropped stays so."""
     flags = []
@@ -152,3 +157,17 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
     memory = run("encoder", embedded, source_padding)
     x = run("decoder", embed("decoder", target), future | target.eq(PAD)[:, None, None, :], memory, source_padding)
     return F.linear(x, weights["decoder.output_projection.weight"])
+
+
+def checkpoint_of(model: torch.nn.Module, args: Namespace, updates: int = 7) -> dict[str, Any]:
+    """A checkpoint of the model, as fairseq-train writes it where the model was made with these flags."""
+    return {
+        "args": None,
+        "cfg": {"common": {"user_dir": args.user_dir}, "model": args, "task": None},
+        "model": model.state_dict(),
+        "criterion": None,
+        "optimizer_history": [{"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": updates}],
+        "task_state": {},
+        "extra_state": {"train_iterator": {"epoch": 2}, "val_loss": 1.5},
+        "last_optimizer_state": {"state": {}},
+    }

@@ -1,11 +1,16 @@
-"""Shared weights are stored once, filled in when they are read, and refused where a checkpoint has them apart."""
+"""Checkpoints: shared weights stored once and refused where they are apart; what cannot be read is said plainly."""
+
+import io
+import os
 
 import pytest
 import torch
-from models_for_tests import TINY_ARCHS, all_weights, make_batch, make_model
+from models_for_tests import TINY_ARCHS, all_weights, checkpoint_of, make_batch, make_model, parse
 
-from owf_fairseq.checkpoint import fill_in, tied_names
+from owf_fairseq import compat
+from owf_fairseq.checkpoint import fill_in, read_checkpoint, tied_names, write_checkpoint
 from owf_fairseq.errors import InputError
+from owf_fairseq.parameters import _build
 
 BATCH = make_batch([7, 3], [4, 6])
 
@@ -49,6 +54,7 @@ def test_equal_copies_load_and_different_ones_are_refused_by_name():
         assert "encoder.layers.4.fc2.bias" in bias
         assert bias.endswith("differ by up to inf")
         assert "the arch that it was trained with" in way_out
+        assert "`owf convert CHECKPOINT --to ARCH --output FILE`" in way_out
     assert torch.equal(model.encoder.layers[0].fc1.weight, before)
 
 
@@ -71,3 +77,138 @@ def test_names_are_those_of_the_first_layer_that_uses_the_tensor():
     assert further["encoder.layers.1.fc2.bias"] == ["encoder.layers.3.fc2.bias", "encoder.layers.5.fc2.bias"]
     assert "encoder.layers.4.final_layer_norm.weight" in further["encoder.layers.0.final_layer_norm.weight"]
     assert not any(name.startswith("decoder.layers") for name in further)
+
+
+def test_one_wide_big_is_stored_once():
+    model = _build("owf_big_one_wide_ffn", 50408, {"share_all_embeddings": True})
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    assert sum(tensor.numel() for tensor in model.state_dict().values()) <= 1.01 * parameters
+    fairseqs = sum(tensor.numel() for tensor in all_weights(model).values())
+    assert fairseqs > 3.5 * parameters
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A checkpoint, with another one beside it."""
+    state = checkpoint_of(make_model("owf_tiny_no_dec"), parse("owf_tiny_no_dec"))
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    torch.save(state, tmp_path / "checkpoint3.pt")
+    return tmp_path / "checkpoint_last.pt"
+
+
+def problem_of(path):
+    with pytest.raises(InputError) as error:
+        read_checkpoint(path)
+    (problem,) = error.value.problems
+    assert str(path) in problem
+    assert "\n" not in problem
+    return problem
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def flip_a_bit_of_a_weight(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda content: b"", "is empty"),
+        (cut, "is cut off or damaged"),
+        (lambda content: content[:-50], "is cut off or damaged"),
+        (flip_a_bit_of_a_weight, "is damaged (the checksum of"),
+        (lambda content: b"\x80\x02" + content[:99], "is cut off or damaged"),
+    ],
+)
+def test_damaged_file_is_told_with_a_way_on(checkpoint, damage, reason):
+    checkpoint.write_bytes(damage(checkpoint.read_bytes()))
+    problem = problem_of(checkpoint)
+    assert reason in problem
+    assert "another checkpoint of the same training (checkpoint3.pt), and give it to fairseq-train as" in problem
+    assert "`--restore-file`" in problem
+
+
+def test_other_files_are_told_apart(checkpoint, tmp_path):
+    assert problem_of(tmp_path / "none.pt").endswith(
+        "can't be read: No such file or directory; beside it: checkpoint3.pt, checkpoint_last.pt"
+    ) or "checkpoint_last.pt, checkpoint3.pt" in problem_of(tmp_path / "none.pt")
+    assert "is a folder: name a checkpoint in it" in problem_of(tmp_path)
+    text = tmp_path / "text.pt"
+    text.write_text("text")
+    assert "is not a file that torch has written" in problem_of(text)
+    state = read_checkpoint(checkpoint)
+    for content, reason in (
+        (state["model"], "weights alone"),
+        ({"model": {"a": 1}}, "something else than tensors"),
+        ({"model": state["model"]}, "not the flags of its model"),
+        ([1], "is no checkpoint of fairseq's"),
+    ):
+        torch.save(content, text)
+        assert reason in problem_of(text)
+
+
+class RunsCode:
+    def __reduce__(self):
+        return os.mkdir, ("made-by-the-checkpoint",)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_file_that_would_run_code_is_refused(checkpoint, tmp_path, monkeypatch, legacy):
+    monkeypatch.chdir(tmp_path)
+    state = read_checkpoint(checkpoint)
+    bad = tmp_path / "bad.pt"
+    torch.save({**state, "extra_state": RunsCode()}, bad, _use_new_zipfile_serialization=not legacy)
+    problem = problem_of(bad)
+    assert "mkdir would be called" in problem
+    assert "that can run any code" in problem
+    assert not (tmp_path / "made-by-the-checkpoint").exists()
+
+
+def test_checkpoint_of_an_old_torch_is_read(checkpoint, tmp_path):
+    state = read_checkpoint(checkpoint)
+    torch.save(state, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    assert torch.equal(
+        read_checkpoint(tmp_path / "old.pt")["model"]["encoder.layers.0.fc1.weight"],
+        state["model"]["encoder.layers.0.fc1.weight"],
+    )
+
+
+def test_a_torch_that_cannot_read_safely_is_named(checkpoint, monkeypatch):
+    monkeypatch.setattr(compat, "torch_version", lambda: (2, 3))
+    with pytest.raises(InputError, match="can read checkpoints only by running what is in them"):
+        read_checkpoint(checkpoint)
+
+
+def test_writing_is_whole_or_not_at_all_and_replaces_only_its_own(checkpoint, tmp_path, monkeypatch):
+    state = read_checkpoint(checkpoint)
+    output = tmp_path / "new" / "out.pt"
+    write_checkpoint(state, output, "owf test")
+    write_checkpoint(state, output, "owf test")
+    content = output.read_bytes()
+    for path, tool in ((output, "owf other"), (checkpoint, "owf test"), (tmp_path, "owf test")):
+        with pytest.raises(InputError, match="exists, and `owf .*` did not make it"):
+            write_checkpoint(state, path, tool)
+
+    def fail(state, path):
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(torch, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_checkpoint(state, output, "owf test")
+    assert output.read_bytes() == content
+    assert list(output.parent.iterdir()) == [output]
+
+
+def test_what_is_written_is_as_large_as_what_is_kept(checkpoint, tmp_path):
+    """A tensor that was read from the disk must not take the whole file along."""
+    state = read_checkpoint(checkpoint)
+    state["model"] = {name: tensor for name, tensor in state["model"].items() if "embed" in name}
+    write_checkpoint(state, tmp_path / "out.pt", "owf test")
+    buffer = io.BytesIO()
+    torch.save({name: tensor.clone() for name, tensor in state["model"].items()}, buffer)
+    assert (tmp_path / "out.pt").stat().st_size < buffer.tell() + 20000

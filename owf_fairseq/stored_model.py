@@ -1,0 +1,186 @@
+"""What a checkpoint says of its model: the arch, its flags, which layer uses which block, and the weights by name."""
+
+from __future__ import annotations
+
+import copy
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
+from fairseq.models.transformer import TransformerConfig
+from torch import Tensor
+
+from owf_fairseq.checkpoint import PathLike, read_checkpoint, with_all_names
+from owf_fairseq.errors import InputError
+from owf_fairseq.flags import Plan, flag_name, make_plan
+from owf_fairseq.models import OwfTransformerModel
+from owf_fairseq.models.transformer import set_defaults
+from owf_fairseq.parameters import SizedDictionary
+from owf_fairseq.sharing import ARCHS
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model as a checkpoint holds it.
+
+    Attributes:
+        file: the checkpoint's name.
+        state: all of it.
+        arch: one of ours, or one of fairseq's ``transformer``.
+        args: the flags of the model, with the arch's defaults filled in.
+        plan: which block every layer uses.
+    """
+
+    file: str
+    state: dict[str, Any]
+    arch: str
+    args: Namespace
+    plan: Plan
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the arch is one of this plugin's, and not one of fairseq's ``transformer``."""
+        return self.arch in ARCHS
+
+    @cached_property
+    def skeleton(self) -> OwfTransformerModel:
+        """The model without its weights."""
+        return build_skeleton(self.args, self.state["model"], self.file)
+
+    @cached_property
+    def weights(self) -> dict[str, Tensor]:
+        """The weights under every name that they have in the model; copies of a shared one stay as they are stored."""
+        stored = self.state["model"]
+        weights = dict(stored)
+        self.skeleton.upgrade_state_dict(weights)  # fairseq's older names
+        # 0.12.2 puts uninitialised memory into this buffer, which only tells a module its device
+        buffers = [name for name in weights if name.endswith("embed_positions._float_tensor")]
+        weights |= {name: stored[name] for name in buffers if name in stored}
+        weights = {name: tensor for name, tensor in weights.items() if name not in buffers or name in stored}
+        return with_all_names(self.skeleton, weights)
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """The names of parameters that the model has, and the checkpoint has not."""
+        return [name for name, _ in self.skeleton.named_parameters() if name not in self.weights]
+
+
+def read_model(path: PathLike) -> StoredModel:
+    """Reads a checkpoint; see ``read_checkpoint``.
+
+    Raises:
+        InputError: it cannot be read, or its model is none of ours and no ``transformer`` of fairseq's.
+    """
+    return describe(read_checkpoint(path), str(path))
+
+
+def describe(state: dict[str, Any], file: str) -> StoredModel:
+    """What a checkpoint, already read, says of its model.
+
+    Raises:
+        InputError: its model is none of ours and no ``transformer`` of fairseq's, or its flags describe none.
+    """
+    flags = model_flags(state)
+    arch = flags.get("arch") or flags.get("_name")
+    if not isinstance(arch, str):
+        raise InputError(f"{file} does not say which arch it is of")
+    if arch not in ARCHS and ARCH_MODEL_NAME_REGISTRY.get(arch) != "transformer":
+        raise InputError(
+            f"{file} is of the arch '{arch}': only this plugin's (`owf params --list`) and fairseq's `transformer` "
+            "with its named sizes are known here"
+        )
+    args = Namespace(**copy.deepcopy({name: value for name, value in flags.items() if value is not None}))
+    args.arch = args._name = arch
+    try:
+        ARCH_CONFIG_REGISTRY[arch](args)
+        set_defaults(args)
+        plan = make_plan(args)
+    except InputError as error:
+        raise InputError(f"{file}: {problem}" for problem in error.problems) from error
+    return StoredModel(file, state, arch, args, plan)
+
+
+def model_flags(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags of the model as they are stored: by fairseq-train with all others, by fairseq-hydra-train alone."""
+    flags = state["cfg"].get("model") if state.get("cfg") else state.get("args")
+    return dict(flags) if isinstance(flags, Mapping) else dict(vars(flags or Namespace()))
+
+
+def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) -> OwfTransformerModel:
+    """The model that the flags describe, on torch's meta device: names and shapes, no numbers.
+
+    Args:
+        args: its flags. A model of fairseq's ``transformer`` is built as our individual one, which has its names.
+        weights: those of the embeddings say how large the vocabularies are.
+        file: named in the error.
+
+    Raises:
+        InputError: fairseq cannot build it.
+    """
+    sizes = [weights[name].shape[0] for name in _VOCABULARIES if name in weights]
+    if not sizes:
+        raise InputError(f"{file} has no matrix of embeddings ({' or '.join(_VOCABULARIES)}): it cannot be read here")
+    source = SizedDictionary(sizes[0])
+    target = source if sizes[-1] == sizes[0] else SizedDictionary(sizes[-1])
+    args = copy.copy(args)
+    args.encoder_embed_path = args.decoder_embed_path = None  # files that need not be here
+    try:
+        with torch.device("meta"):
+            return OwfTransformerModel.build_model(
+                args, SimpleNamespace(source_dictionary=source, target_dictionary=target)
+            )
+    except (AssertionError, ValueError) as error:
+        raise InputError(f"{file}: its flags and its weights describe no model: {error}") from error
+
+
+_VOCABULARIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+
+
+def updates_of(state: Mapping[str, Any]) -> int:
+    """After how many updates a checkpoint was written."""
+    return int((state.get("optimizer_history") or [{}])[-1].get("num_updates", 0))
+
+
+def all_flag_defaults(arch: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The values of all flags of the model, by name, where only the given ones are given."""
+    args = Namespace(**(given or {}))
+    ARCH_CONFIG_REGISTRY[arch](args)
+    set_defaults(args)
+    parser = ArgumentParser(add_help=False)
+    gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=False, with_prefix="")
+    flags = {**vars(parser.parse_args([])), **vars(args)}
+    if flags["share_all_embeddings"]:
+        flags["share_decoder_input_output_embed"] = True  # fairseq sets it when it builds the model
+    return {name: value for name, value in flags.items() if name not in ("arch", "_name")}
+
+
+def differing_flags(args: Namespace, arch: str) -> dict[str, Any]:
+    """The flags that give this model with this arch, by name: those that are not its defaults.
+
+    ``--decoder-embed-dim`` is ``--encoder-embed-dim`` where it is not given, and is left out where it is just that.
+    """
+    wanted = {name: getattr(args, name, value) for name, value in all_flag_defaults(arch).items()}
+    if wanted["share_all_embeddings"]:
+        wanted["share_decoder_input_output_embed"] = True
+    given = {name: value for name, value in wanted.items() if value is not None}
+    needed = {name: value for name, value in given.items() if value != all_flag_defaults(arch)[name]}
+    for name in list(needed):
+        fewer = {other: value for other, value in needed.items() if other != name}
+        try:
+            result = all_flag_defaults(arch, fewer)
+        except InputError:  # the rest makes no sense without it
+            continue
+        if all(result[flag] == value for flag, value in given.items()):
+            needed = fewer
+    return needed
+
+
+def typed(flags: Mapping[str, Any]) -> list[str]:
+    """Flags as they are typed: ``--share-all-embeddings``, ``--encoder-ffn cycle-2``."""
+    return [flag_name(name) + ("" if value is True else f" {value}") for name, value in flags.items()]
