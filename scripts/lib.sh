@@ -4,6 +4,8 @@
 #              OWF_VENV   the virtual environment (default: .venv in the checkout)
 # shellcheck shell=bash
 
+set -euo pipefail
+
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=${OWF_VENV:-$ROOT/.venv}
 
