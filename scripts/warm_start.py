@@ -53,7 +53,8 @@ def main() -> int:
         The exit status.
     """
     args = parse_args()
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # advertises tensorboardX
+    for chatty in ("fairseq.tasks.text_to_speech", "matplotlib"):  # the one advertises, the other tells of every font
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         curves, facts = measure(args)
         write_report(args.output, curves, facts, plotted=not args.no_plot)
