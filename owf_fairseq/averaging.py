@@ -12,10 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from owf_fairseq.checkpoint import MADE_BY, PathLike, broken_ties, read_checkpoint, tied_names
-from owf_fairseq.convert import FRESH_START, stored_once
+from owf_fairseq.checkpoint import MADE_BY, PathLike, broken_ties, read_checkpoint, tied_names, with_all_names
 from owf_fairseq.errors import InputError
-from owf_fairseq.stored_model import StoredModel, describe, updates_of
+from owf_fairseq.flags import flag_name
+from owf_fairseq.stored_model import (
+    FRESH_START,
+    StoredModel,
+    all_flag_defaults,
+    describe,
+    updates_of,
+    without_further_names,
+)
 
 COMMAND = "owf average"
 # the names that fairseq-train gives, those with a number first: last and best are copies of them
@@ -142,6 +149,7 @@ def average(files: Sequence[PathLike]) -> dict[str, Any]:
             if Path(file).is_dir():
                 raise InputError(f"{file} is a folder: choose among its checkpoints with `--last N` or `--best N`")
             model = describe(read_checkpoint(file), str(file))
+            model.check()
         except InputError as error:
             problems += error.problems
             continue
@@ -150,7 +158,7 @@ def average(files: Sequence[PathLike]) -> dict[str, Any]:
         problems += [f"{file}: {problem}" for problem in broken_ties(model.skeleton, model.state["model"])]
         problems += _differences(first, contents)
         if not problems:
-            _add(totals, stored_once(model.state["model"], contents.ties))
+            _add(totals, without_further_names(contents.weights(model), contents.ties))
         averaged.append({"file": str(file), "updates": updates_of(model.state)})
         rest = {key: value for key, value in model.state.items() if key not in _REPLACED}
         newest = max(newest, rest, key=updates_of)
@@ -166,6 +174,9 @@ def average(files: Sequence[PathLike]) -> dict[str, Any]:
     return {**copy.deepcopy(newest), "model": weights, "extra_state": extra_state}
 
 
+_OF_TRAINING = r"dropout|layerdrop|activations$|^quant_noise|^min_params_to_wrap$|embed_path$"
+"""Flags of the model that training may change without making it another model."""
+
 _REPLACED = ("model", "extra_state", "last_optimizer_state")
 
 
@@ -175,8 +186,16 @@ class _Contents:
     def __init__(self, model: StoredModel) -> None:
         self.file, self.arch, self.plan, self.is_ours = model.file, model.arch, model.plan, model.is_ours
         self.ties = tied_names(model.skeleton)
-        self.tensors = {name: (tuple(t.shape), t.dtype) for name, t in model.state["model"].items()}
-        self.numbers = {name: t for name, t in model.state["model"].items() if not _is_float(t)}
+        weights = self.weights(model)
+        self.tensors = {name: (tuple(t.shape), t.dtype) for name, t in weights.items()}
+        self.numbers = {name: t for name, t in weights.items() if not _is_float(t)}
+        names = [name for name in all_flag_defaults(self.arch) if not re.search(_OF_TRAINING, name)]
+        self.flags = {name: getattr(model.args, name, None) for name in names}
+
+    @staticmethod
+    def weights(model: StoredModel) -> dict[str, Tensor]:
+        """As they are stored, under every name: a file may have a shared one under a further name only."""
+        return with_all_names(model.skeleton, model.state["model"])
 
 
 def _is_float(tensor: Tensor) -> bool:
@@ -201,6 +220,9 @@ def _differences(first: _Contents, other: _Contents) -> list[str]:
         return [here + f"its arch is {other.arch}, not {first.arch}"]
     if other.plan != first.plan:
         return [here + "other blocks are shared or dropped"]
+    for name, value in first.flags.items():
+        if other.flags[name] != value:
+            return [here + f"its `{flag_name(name)}` is {other.flags[name]}, not {value}"]
     problems = [here + f"only one of them has {name}" for name in sorted(first.tensors.keys() ^ other.tensors.keys())]
     for name in sorted(first.tensors.keys() & other.tensors.keys()):
         (shape, dtype), (other_shape, other_dtype) = first.tensors[name], other.tensors[name]

@@ -11,7 +11,6 @@ from typing import Any
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf import OmegaConf
-from torch import Tensor
 
 from owf_fairseq import USER_DIR
 from owf_fairseq.checkpoint import tied_names
@@ -20,12 +19,17 @@ from owf_fairseq.errors import InputError
 from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, flag_name, make_plan
 from owf_fairseq.parameters import given_flags, unknown_arch
 from owf_fairseq.sharing import ARCHS, SIZES, arch_name
-from owf_fairseq.stored_model import StoredModel, all_flag_defaults, build_skeleton, differing_flags, typed
+from owf_fairseq.stored_model import (
+    FRESH_START,
+    StoredModel,
+    all_flag_defaults,
+    build_skeleton,
+    differing_flags,
+    typed,
+    without_further_names,
+)
 
 COMMAND = "owf convert"
-FRESH_START = {"version": 2, "epoch": 1, "iterations_in_epoch": 0, "shuffle": True}
-"""The state of fairseq's data iterator before the first update."""
-
 _WIDTHS = ("encoder_ffn_embed_dim", "decoder_ffn_embed_dim")
 _SIZES = tuple(
     f"{stack}_{name}" for name in ("layers", "embed_dim", "attention_heads") for stack in ("encoder", "decoder")
@@ -78,8 +82,7 @@ def convert(source: StoredModel, to: str, flags: Sequence[str] = (), init: str =
     """
     if init not in INITS:
         raise InputError(f"`--init` must be one of {', '.join(INITS)}, but is '{init}'")
-    if source.missing:
-        raise InputError(f"{source.file} lacks weights of its own model: {', '.join(source.missing[:5])}")
+    source.check()
     args = target_args(source, to, flags)
     plan = make_plan(args)
     blocks = BlockConverter(source, args, plan, init)
@@ -89,13 +92,13 @@ def convert(source: StoredModel, to: str, flags: Sequence[str] = (), init: str =
     if wrong:
         raise InputError(f"{source.file} cannot become {args.arch}: {', '.join(wrong[:5])} would not fit")
     if to != "fairseq":
-        weights = stored_once(weights, tied_names(skeleton))
+        weights = without_further_names(weights, tied_names(skeleton))
     state = {
         "args": None,
         "cfg": _configuration(source, args, plain=to == "fairseq"),
         "model": weights,
         "criterion": source.state.get("criterion"),
-        "optimizer_history": [{**source.state["optimizer_history"][-1], "lr_scheduler_state": {}, "num_updates": 0}],
+        "optimizer_history": [{**_history(source.state), "lr_scheduler_state": {}, "num_updates": 0}],
         "task_state": source.state.get("task_state", {}),
         "extra_state": {
             "train_iterator": dict(FRESH_START),
@@ -104,18 +107,6 @@ def convert(source: StoredModel, to: str, flags: Sequence[str] = (), init: str =
         },
     }
     return Conversion(state, args.arch, typed(differing_flags(args, args.arch)), blocks.steps)
-
-
-def stored_once(weights: dict[str, Tensor], further: dict[str, list[str]]) -> dict[str, Tensor]:
-    """The weights without the further names of shared ones; no two of the rest are the same piece of memory."""
-    dropped = {name for names in further.values() for name in names}
-    kept: dict[str, Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in weights.items():
-        if name not in dropped:
-            kept[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
-            seen.add(tensor.data_ptr())
-    return kept
 
 
 def target_args(source: StoredModel, to: str, flags: Sequence[str] = ()) -> Namespace:
@@ -184,13 +175,19 @@ def _untied(source: StoredModel, kept: dict[str, Any], *, plain: bool) -> Namesp
     return args
 
 
+def _history(state: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says of its optimizer; one that was stripped for publication says nothing."""
+    nothing = {"criterion_name": "", "optimizer_name": ""}
+    return {**nothing, **(state.get("optimizer_history") or [{}])[-1]}
+
+
 def _configuration(source: StoredModel, args: Namespace, *, plain: bool) -> dict[str, Any]:
     """The ``cfg`` of the result: the source's, with the flags of the new model."""
     cfg = copy.deepcopy(source.state["cfg"])
     if not cfg:  # as fairseq wrote it until 0.9
         cfg = OmegaConf.to_container(convert_namespace_to_omegaconf(source.state["args"]), enum_to_str=True)
     user_dir = None if plain else USER_DIR
-    cfg["common"]["user_dir"] = args.user_dir = user_dir
+    cfg.setdefault("common", {})["user_dir"] = args.user_dir = user_dir
     if not plain:
         cfg["model"] = args
         return cfg

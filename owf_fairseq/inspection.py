@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.checkpoint import PathLike, broken_ties, read_checkpoint, tied_names
+from owf_fairseq.checkpoint import MADE_BY, PathLike, broken_ties, read_checkpoint, tied_names
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, Pattern
 from owf_fairseq.stored_model import StoredModel, describe, differing_flags, updates_of
 
@@ -35,7 +35,7 @@ class Inspection:
         flags: of the model, where they differ from the arch's defaults.
         ties: what is shared in the model, but not in the file; empty if all ties hold.
         tied, copies: how many tensors the model shares, and how many needless copies of them the file holds.
-        missing: parameters of the model that the file lacks.
+        faults: where the weights in the file are not those of the model, a line each.
         epoch, updates: where training was.
         score, best, metric: in validation: its own, the best until then, and of what.
         optimizer: fairseq's name of the optimizer whose state is stored; None without one.
@@ -60,7 +60,7 @@ class Inspection:
     ties: list[str]
     tied: int
     copies: int
-    missing: list[str]
+    faults: list[str]
     epoch: int | None
     updates: int
     score: float | None
@@ -118,7 +118,7 @@ def inspect(path: PathLike) -> Inspection:
         ties=broken_ties(model.skeleton, stored),
         tied=len(ties),
         copies=sum(len([name for name in (first, *names) if name in stored]) - 1 for first, names in ties.items()),
-        missing=model.missing,
+        faults=model.faults,
         epoch=(extra.get("train_iterator") or {}).get("epoch"),
         updates=updates_of(state),
         score=None if score is None else float(score),
@@ -126,7 +126,7 @@ def inspect(path: PathLike) -> Inspection:
         metric=((state.get("cfg") or {}).get("checkpoint") or {}).get("best_checkpoint_metric", "loss"),
         optimizer=optimizer,
         resume=_resume(optimizer),
-        made_by=extra.get("made_by"),
+        made_by=extra.get(MADE_BY),
         made_from=extra.get("converted_from") or extra.get("averaged"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -66,9 +66,48 @@ class StoredModel:
         return with_all_names(self.skeleton, weights)
 
     @cached_property
-    def missing(self) -> list[str]:
-        """The names of parameters that the model has, and the checkpoint has not."""
-        return [name for name, _ in self.skeleton.named_parameters() if name not in self.weights]
+    def faults(self) -> list[str]:
+        """Where the weights are not those of the model that the flags describe, a line each."""
+        skeleton = self.skeleton
+        shapes = {name: tuple(p.shape) for name, p in skeleton.named_parameters(remove_duplicate=False)}
+        known = {*shapes, *(name for name, _ in skeleton.named_buffers(remove_duplicate=False))}
+        faults = [f"lacks {name}" for name, _ in skeleton.named_parameters() if name not in self.weights]
+        for name, tensor in self.weights.items():
+            if name not in known and not name.endswith(_IGNORED):
+                faults.append(f"has {name}, which the model has not")
+            elif name in shapes and tuple(tensor.shape) != shapes[name]:
+                there, wanted = ("x".join(map(str, shape)) for shape in (tensor.shape, shapes[name]))
+                faults.append(f"has {name} of the shape {there}, not {wanted}")
+        return faults
+
+    def check(self) -> None:
+        """Refuses a checkpoint that does not hold the model that it says.
+
+        Raises:
+            InputError: with its first faults.
+        """
+        if self.faults:
+            more = [f"... and {len(self.faults) - 5} more"] if len(self.faults) > 5 else []
+            raise InputError(f"{self.file} {fault}" for fault in [*self.faults[:5], *more])
+
+
+_IGNORED = ("embed_positions._float_tensor", "embed_positions.weights")
+"""Buffers of fairseq's sinusoidal positions that some versions store, and that all ignore."""
+
+FRESH_START = {"version": 2, "epoch": 1, "iterations_in_epoch": 0, "shuffle": True}
+"""The state of fairseq's data iterator before the first update."""
+
+
+def without_further_names(weights: Mapping[str, Tensor], further: Mapping[str, Sequence[str]]) -> dict[str, Tensor]:
+    """The weights with each shared one under its first name; no two of the rest are the same piece of memory."""
+    dropped = {name for names in further.values() for name in names}
+    kept: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in weights.items():
+        if name not in dropped:
+            kept[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
+            seen.add(tensor.data_ptr())
+    return kept
 
 
 def read_model(path: PathLike) -> StoredModel:
@@ -103,6 +142,8 @@ def describe(state: dict[str, Any], file: str) -> StoredModel:
         plan = make_plan(args)
     except InputError as error:
         raise InputError(f"{file}: {problem}" for problem in error.problems) from error
+    except (TypeError, ValueError) as error:  # a text where a number belongs
+        raise InputError(f"{file}: its flags describe no model: {error}") from error
     return StoredModel(file, state, arch, args, plan)
 
 

@@ -122,13 +122,38 @@ def test_all_problems_at_once(tmp_path):
         "its arch is owf_tiny_no_dec, not owf_tiny_one_wide_ffn",
         "blocks.pt differs from",
         "other blocks are shared or dropped",
-        "the shapes of encoder.layers.0.fc1.bias are 64 and 1536",
+        "its `--encoder-ffn-embed-dim` is 64, not 1536",
         "empty.pt is empty",
         "untied.pt: encoder.layers.0.fc1.bias and encoder.layers.1.fc1.bias are one weight",
-        "only one of them has encoder.layers.0.fc1.bias",
+        "less.pt lacks encoder.layers.0.fc1.bias",
         "is a folder: choose among its checkpoints with `--last N` or `--best N`",
     ):
         assert problem in text
+
+
+@pytest.mark.parametrize("flags", [["--encoder-attention-heads", "4"], ["--activation-fn", "gelu"]], ids=" ".join)
+def test_models_of_equal_shapes_that_compute_something_else_are_refused(tmp_path, flags):
+    save(tmp_path / "a.pt")
+    save(tmp_path / "b.pt", "owf_tiny_one_wide_ffn", *flags)
+    with pytest.raises(InputError, match=f"its `{flags[0]}` is {flags[1]}, not"):
+        average([tmp_path / "a.pt", tmp_path / "b.pt"])
+
+
+def test_flags_of_training_may_differ(tmp_path):
+    save(tmp_path / "a.pt")
+    save(tmp_path / "b.pt", "owf_tiny_one_wide_ffn", "--dropout", "0.3", "--encoder-layerdrop", "0.1", seed=2)
+    assert average([tmp_path / "a.pt", tmp_path / "b.pt"])["model"]
+
+
+def test_a_shared_weight_under_a_further_name_is_not_lost(tmp_path):
+    def rename(state):
+        state["model"]["encoder.layers.3.fc1.bias"] = state["model"].pop("encoder.layers.0.fc1.bias")
+
+    model = save(tmp_path / "a.pt", change=rename)
+    save(tmp_path / "b.pt", updates=8)
+    weights = average([tmp_path / "a.pt", tmp_path / "b.pt"])["model"]
+    assert torch.equal(weights["encoder.layers.0.fc1.bias"], model.encoder.layers[0].fc1.bias)
+    model.load_state_dict(weights, strict=True)
 
 
 def test_the_same_file_twice_is_refused(tmp_path, monkeypatch):

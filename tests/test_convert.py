@@ -256,3 +256,28 @@ def test_a_layer_without_ffn_gets_one_that_changes_nothing():
         assert_same(model, load(converted))
     model, source = stored("owf_tiny_no_dec")
     assert_same(model, load(convert(source, "owf_tiny")), 1e-5)
+
+
+def test_a_model_that_was_stripped_for_publication_is_a_source():
+    model, source = stored("owf_tiny_shared_enc")
+    for key in ("optimizer_history", "extra_state", "criterion", "task_state"):
+        source.state.pop(key, None)
+    source.state["cfg"].pop("common", None)
+    converted = convert(source, "individual")
+    assert_same(model, load(converted))
+    assert converted.state["optimizer_history"][-1]["num_updates"] == 0
+    assert converted.state["cfg"]["common"]["user_dir"]
+
+
+def test_weights_that_are_not_those_of_the_flags_are_refused():
+    _, source = stored("owf_tiny")
+    source.state["model"]["decoder.layers.6.fc1.bias"] = torch.zeros(128)
+    with pytest.raises(InputError, match=r"source.pt has decoder.layers.6.fc1.bias, which the model has not"):
+        convert(source, "individual")
+
+
+def test_flags_that_describe_no_model_are_refused():
+    _, source = stored("owf_tiny")
+    source.state["cfg"]["model"].encoder_layers = "six"
+    with pytest.raises(InputError, match="source.pt: its flags describe no model"):
+        describe(source.state, "source.pt")

@@ -44,6 +44,15 @@ def test_nothing_is_left_to_fill_in():
     assert "@@" not in README
 
 
+def test_every_link_into_the_repository_leads_somewhere():
+    links = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert links
+    for link in links:
+        assert (REPOSITORY / link).exists(), link
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", (REPOSITORY / "docs/warm_start/README.md").read_text()):
+        assert (REPOSITORY / "docs/warm_start" / picture).is_file()
+
+
 def test_every_kind_of_command_is_there():
     programs = [command[0] for command in COMMANDS]
     assert {"bash", "owf", "pip", "fairseq-train", "fairseq-generate"} == set(programs)

@@ -190,7 +190,7 @@ def test_every_checkpoint_that_training_writes_is_read(data_bin, tmp_path):
     assert any(name.startswith("checkpoint.best_loss_") for name in files)
     for name in sorted(files):
         model = describe(read_checkpoint(tmp_path / name), name)
-        assert not model.missing
+        assert not model.faults
         assert isinstance(model.args, Namespace)
 
 

@@ -105,3 +105,16 @@ def test_importing_the_package_registers_silently(tmp_path, installed):
     assert result.stdout == f"True {installed / 'owf_fairseq' / '__init__.py'}\n", result.stderr
     ours = [line for line in result.stderr.splitlines() if "tensorboardX" not in line]
     assert not ours
+
+
+def test_without_user_dir_fairseq_names_what_the_readme_explains(data_bin, trained, tmp_path):
+    """fairseq's own commands cannot be made to say it better: the plugin that could is what is missing."""
+    arguments = [data_bin, "--path", trained / "checkpoint_last.pt", *DECODING]
+    result = spawn("generate", *arguments, cwd=tmp_path)
+    assert result.returncode != 0
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert "GLOBAL argparse.Namespace was not an allowed global" in result.stderr
+    assert "GLOBAL argparse.Namespace was not an allowed global" in " ".join(readme.split())
+    trained_without = spawn("train", data_bin, "--arch", "owf_tiny", *TRAINING, cwd=tmp_path)
+    assert trained_without.returncode == 2
+    assert "invalid choice: 'owf_tiny'" in trained_without.stderr

@@ -66,7 +66,10 @@ def run(args: argparse.Namespace) -> int:
         layers = " ".join(map(str, step.layers))
         print(f"{step.block}, layers {layers}: {'exact' if step.exact else 'approximate'}, {step.how}")
     print("all else: exact, as before")
-    print(f"{'the same function' if converted.exact else 'not the same function'} as {checkpoint} -> {args.output}")
+    same = "the same function" if converted.exact else "not the same function"
+    if converted.exact and any("epsilon" in step.how for step in converted.steps):
+        same += ", up to the layer norm's epsilon,"
+    print(f"{same} as {checkpoint} -> {args.output}")
     user_dir = "" if args.to == "fairseq" else '--user-dir "$(owf --user-dir)" '
     arch = " ".join([converted.arch, *converted.flags])
     print(f"fairseq-train: {user_dir}--arch {arch} --finetune-from-model {args.output}", flush=True)

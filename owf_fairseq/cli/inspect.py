@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the facts.
 
     Returns:
-        0; 1 if weights are missing, or differ where the model shares them.
+        0; 1 if weights are not those of the model, or differ where it shares them.
     """
     import dataclasses
     import json
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(dataclasses.asdict(found), indent=2, default=str), flush=True)
     else:
         print("\n".join(f"{name:<24} {value}".rstrip() for name, value in lines(found)), flush=True)
-    return 1 if found.ties or found.missing else 0
+    return 1 if found.ties or found.faults else 0
 
 
 def lines(found: Inspection) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ def lines(found: Inspection) -> list[tuple[str, str]]:
     ]
     if found.made_by:
         facts.append(("made by", f"{found.made_by}, from {_origin(found.made_from)}"))
-    return [*facts, *_ties(found), *(("MISSING", name) for name in found.missing)]
+    return [*facts, *_ties(found), *(("FAULT", fault) for fault in found.faults)]
 
 
 def _validation(found: Inspection) -> str:

@@ -81,7 +81,17 @@ def test_broken_ties_and_missing_weights_are_status_1(tmp_path, capsys):
     assert "TIES BROKEN" in printed
     assert "encoder.layers.0.fc1.bias and encoder.layers.4.fc1.bias are one weight" in printed
     assert "they differ by up to 0.5" in printed
-    assert facts(printed)["MISSING"] == "decoder.layers.0.fc1.bias"
+    assert facts(printed)["FAULT"] == "lacks decoder.layers.0.fc1.bias"
+
+
+def test_weights_that_are_not_those_of_the_flags_are_status_1(tmp_path, capsys):
+    def change(state):
+        state["model"]["decoder.layers.6.fc1.bias"] = state["model"]["decoder.layers.5.fc1.bias"]
+        state["model"]["encoder.layers.0.fc2.bias"] = torch.zeros(65)
+
+    printed = inspect(save(tmp_path / "other.pt", "owf_tiny", change=change), capsys, status=1)
+    assert "has decoder.layers.6.fc1.bias, which the model has not" in printed
+    assert "has encoder.layers.0.fc2.bias of the shape 65, not 64" in printed
 
 
 def test_one_ffn_for_both_stacks(tmp_path, capsys):
