@@ -10,7 +10,9 @@ import copy
 import os
 import re
 import zipfile
+from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,17 @@ MADE_BY = "made_by"
 """In the ``extra_state`` of a checkpoint that one of our tools has written: which one."""
 
 _ZIP, _PICKLE = b"PK", b"\x80"  # how a file starts that torch has written, since 1.6 and before
+
+_KINDS: dict[tuple[str, ...], tuple[type, ...]] = {
+    ("cfg",): (dict,),
+    ("cfg", "model"): (dict, Namespace),
+    ("cfg", "checkpoint"): (dict,),
+    ("args",): (dict, Namespace),
+    ("extra_state",): (dict,),
+    ("extra_state", "train_iterator"): (dict,),
+    ("optimizer_history",): (list,),
+}
+"""What our tools read of a checkpoint beside its weights; each may also be missing or None."""
 
 
 def tied_names(model: nn.Module) -> dict[str, list[str]]:
@@ -134,7 +147,7 @@ def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, A
     """
     name = os.fspath(path)
     file = Path(path)
-    if file.is_dir():
+    if os.path.isdir(file):
         raise InputError(f"{name} is a folder: name a checkpoint in it" + _others(file / "-", " ({})"))
     try:
         with open(file, "rb") as stream:
@@ -146,9 +159,9 @@ def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, A
     if not start:
         raise InputError(f"{name} is empty" + _what_to_do(file))
     if not start.startswith((_ZIP, _PICKLE)):
-        raise InputError(f"{name} is not a file that torch has written: name a checkpoint of fairseq-train (*.pt)")
-    if start == _ZIP and read_tensors:
-        _check_sums(file)
+        raise InputError(_not_of_torch(file))
+    if start == _ZIP:
+        _check_zip(file, sums=read_tensors)
     try:
         state = compat.load_safely(name, mapped=start == _ZIP and not read_tensors)
     except (InputError, MemoryError):
@@ -156,14 +169,27 @@ def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, A
     except Exception as error:  # torch raises what it happens to stumble over
         needs = re.search(r"(?:GLOBAL|[Uu]nsupported class) ([\w.]+)", str(error))
         if needs:
+            if needs[1].startswith("fairseq."):
+                way_out = (
+                    "an old fairseq (before 0.9) stored such objects of its own; a copy with only `model` and `args` "
+                    "or `cfg` can be read: make one with torch where you trust the file"
+                )
+            else:
+                way_out = "get the file again from where you trust it"
             raise InputError(
-                f"{name} was not read, because {needs[1]} would be called to do so: that can run any code, and no "
-                "checkpoint of fairseq-train needs it; get the file again from where you trust it"
+                f"{name} was not read, because {needs[1]} would be called to do so, and that can run any code: "
+                + way_out
             ) from error
         # torch puts advice to turn its safety off before the reason
         reason = (str(error).partition("WeightsUnpickler error: ")[2] or str(error)).strip() or type(error).__name__
         reason = reason.splitlines()[0]
         raise InputError(f"{name} is cut off or damaged ({reason})" + _what_to_do(file)) from error
+    _check_kinds(state, name)
+    return state
+
+
+def _check_kinds(state: Any, name: str) -> None:
+    """Refuses what has another form than fairseq's checkpoints, as far as our tools read it."""
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         hint = " but weights alone" if isinstance(state, dict) and _are_tensors(state) else ""
         raise InputError(f"{name} is no checkpoint of fairseq's{hint}: it has no `model` with the flags beside it")
@@ -171,7 +197,20 @@ def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, A
         raise InputError(f"{name} is no checkpoint of fairseq's: its `model` holds something else than tensors")
     if state.get("cfg") is None and state.get("args") is None:
         raise InputError(f"{name} has weights, but not the flags of its model (`cfg`): fairseq cannot load it either")
-    return state
+    for path, kinds in _KINDS.items():
+        value: Any = state
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None and not isinstance(value, kinds):
+            raise InputError(f"{name} is no checkpoint of fairseq-train: its `{'.'.join(path)}` is {_a(value)}")
+    for entry in state.get("optimizer_history") or []:
+        if not isinstance(entry, dict):
+            raise InputError(f"{name} is no checkpoint of fairseq-train: its `optimizer_history` holds {_a(entry)}")
+
+
+def _a(value: object) -> str:
+    kind = type(value).__name__
+    return ("an " if kind[0] in "aeiou" else "a ") + kind
 
 
 def write_checkpoint(state: dict[str, Any], path: PathLike, made_by: str) -> None:
@@ -208,18 +247,26 @@ def check_output(path: PathLike, made_by: str) -> list[str]:
 
 
 def _are_tensors(state: Mapping[str, Any]) -> bool:
-    return bool(state) and all(isinstance(value, Tensor) for value in state.values())
+    return bool(state) and all(isinstance(key, str) and isinstance(value, Tensor) for key, value in state.items())
 
 
-def _check_sums(file: Path) -> None:
+def _not_of_torch(file: Path) -> str:
+    return f"{file} is not a file that torch has written: name a checkpoint of fairseq-train (*.pt)"
+
+
+def _check_zip(file: Path, *, sums: bool) -> None:
     """torch does not compare the sums that it writes: it would read a weight with a wrong bit without a word."""
     try:
         with zipfile.ZipFile(file) as archive:
-            damaged = archive.testzip()
-    except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
-        raise InputError(f"{file} is cut off or damaged ({error})" + _what_to_do(file)) from error
+            names = archive.namelist()
+            damaged = archive.testzip() if sums else None
+    except Exception as error:  # a wrong byte in a name, a flag or a size: zipfile raises what it stumbles over
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{file} is cut off or damaged ({reason})" + _what_to_do(file)) from error
     if damaged is not None:
-        raise InputError(f"{file} is damaged (the checksum of {damaged} is wrong)" + _what_to_do(file))
+        raise InputError(f"{file} is damaged (the checksum of {damaged!r} is wrong)" + _what_to_do(file))
+    if not any(name.endswith("data.pkl") for name in names):
+        raise InputError(_not_of_torch(file))
 
 
 def _what_to_do(file: Path) -> str:
@@ -230,7 +277,12 @@ def _what_to_do(file: Path) -> str:
 
 def _others(file: Path, text: str) -> str:
     """Up to three checkpoints beside the file, put into the text; nothing if there are none."""
-    folder = file.parent
-    others = [other for other in folder.glob("checkpoint*.pt") if other.name != file.name and other.stat().st_size > 0]
-    others.sort(key=lambda other: other.stat().st_mtime, reverse=True)
-    return text.format(", ".join(other.name for other in others[:3])) if others else ""
+    found = []
+    with suppress(OSError):  # a folder that may not be listed
+        for other in file.parent.glob("checkpoint*.pt"):
+            with suppress(OSError):  # a link to nothing, or a training has just removed it
+                status = other.stat()
+                if other.is_file() and status.st_size > 0 and other.name != file.name:
+                    found.append((status.st_mtime, other.name))
+    found.sort(reverse=True)
+    return text.format(", ".join(name for _, name in found[:3])) if found else ""

@@ -14,6 +14,7 @@ resumed where they were interrupted. The plot needs matplotlib: pip install '.[p
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import logging
@@ -105,13 +106,12 @@ def measure(args: argparse.Namespace) -> tuple[list[Curve], dict[str, Any]]:
         The curves, and what else the report says.
 
     Raises:
-        InputError: the checkpoint cannot be read or converted, or the folder holds trainings with other flags.
+        InputError: the checkpoint cannot be read or converted, or the folder holds trainings with other settings.
     """
     from owf_fairseq.checkpoint import write_checkpoint
     from owf_fairseq.convert import COMMAND, convert
-    from owf_fairseq.inspection import inspect
     from owf_fairseq.sharing import ARCHS, arch_name
-    from owf_fairseq.stored_model import read_model
+    from owf_fairseq.stored_model import read_model, updates_of
 
     source = read_model(args.checkpoint)
     arch = args.to
@@ -121,14 +121,12 @@ def measure(args: argparse.Namespace) -> tuple[list[Curve], dict[str, Any]]:
         arch = arch_name(ARCHS[source.arch][0], "one_wide_ffn")
     settings = {
         "checkpoint": str(args.checkpoint),
+        "checkpoint_bytes": args.checkpoint.stat().st_size,
+        "checkpoint_updates": updates_of(source.state),
+        "checkpoint_sha256": hashlib.sha256(args.checkpoint.read_bytes()).hexdigest(),  # of another seed, say
         "data": str(args.data),
         "arch": arch,
-        "updates": args.updates,
-        "interval": args.interval,
-        "lr": args.lr,
-        "warmup": args.warmup,
-        "max_tokens": args.max_tokens,
-        "seed": args.seed,
+        **{name: getattr(args, name) for name in ("updates", "interval", "lr", "warmup", "max_tokens", "seed")},
     }
     same_settings(args.work / "settings.json", settings)
     starts: dict[str, Path | None] = {SCRATCH: None}
@@ -142,7 +140,7 @@ def measure(args: argparse.Namespace) -> tuple[list[Curve], dict[str, Any]]:
     curves = [train(name, start, arch, flags, args) for name, start in starts.items()]
     facts = {
         **settings,
-        "vanilla": {"arch": source.arch, "updates": inspect(args.checkpoint).updates},
+        "vanilla": {"arch": source.arch, "updates": settings["checkpoint_updates"]},
         "vanilla_loss": validate(args.checkpoint, args),
         "flags": flags,
     }
@@ -150,7 +148,7 @@ def measure(args: argparse.Namespace) -> tuple[list[Curve], dict[str, Any]]:
 
 
 def same_settings(path: Path, settings: dict[str, Any]) -> None:
-    """Refuses to go on with trainings that other flags have begun; notes the flags if none has begun."""
+    """Refuses to go on with trainings of other flags or another checkpoint; notes them if none has begun."""
     if path.exists():
         noted = json.loads(path.read_text(encoding="utf-8"))
         differing = [

@@ -2,7 +2,13 @@
 
 import io
 import os
+import random
+import sys
+import types
+from contextlib import suppress
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from models_for_tests import TINY_ARCHS, all_weights, checkpoint_of, make_batch, make_model, parse
@@ -132,6 +138,47 @@ def test_damaged_file_is_told_with_a_way_on(checkpoint, damage, reason):
     assert "`--restore-file`" in problem
 
 
+@pytest.mark.parametrize("byte", [0xFF, 0x0A])  # the first is no UTF-8
+def test_a_wrong_byte_in_a_name_of_the_directory_is_damage(checkpoint, byte):
+    content = bytearray(checkpoint.read_bytes())
+    content[content.rindex(b"/data/0") + 1] = byte
+    checkpoint.write_bytes(content)
+    assert "damaged (" in problem_of(checkpoint)
+
+
+def test_any_wrong_byte_is_harmless_or_told(checkpoint):
+    content, whole = checkpoint.read_bytes(), read_checkpoint(checkpoint)["model"]
+    rng, told = random.Random(5), 0
+    directory, end = content.index(b"PK\x01\x02"), len(content)
+    for position in [*range(30), *range(directory, directory + 46), *rng.sample(range(directory, end), 45), end - 1]:
+        damaged = bytearray(content)
+        damaged[position] ^= rng.choice([0xFF, *(1 << bit for bit in range(8))])
+        checkpoint.write_bytes(damaged)
+        with suppress(InputError):
+            read_checkpoint(checkpoint, read_tensors=False)
+        try:
+            model = read_checkpoint(checkpoint)["model"]
+        except InputError:
+            told += 1
+        else:
+            assert model.keys() == whole.keys()
+            assert all(torch.equal(model[name], whole[name]) for name in whole), position
+    assert told > 20
+
+
+def test_what_is_beside_and_cannot_be_read_is_not_named(checkpoint, tmp_path, monkeypatch):
+    (tmp_path / "checkpoint_best.pt").symlink_to(tmp_path / "nothing.pt")
+    (tmp_path / "checkpoint_folder.pt").mkdir()
+    (tmp_path / "checkpoint_empty.pt").touch()
+    checkpoint.write_bytes(b"")
+    assert "same training (checkpoint3.pt), and" in problem_of(checkpoint)
+    assert problem_of(tmp_path / "none.pt").endswith("; beside it: checkpoint3.pt")
+    assert "No such file" in problem_of(tmp_path / "checkpoint_best.pt")
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: [folder / "checkpoint9.pt", *glob(folder, pattern)])
+    assert "same training (checkpoint3.pt), and" in problem_of(checkpoint)  # 9 has just been removed
+
+
 def test_other_files_are_told_apart(checkpoint, tmp_path):
     assert problem_of(tmp_path / "none.pt").endswith(
         "can't be read: No such file or directory; beside it: checkpoint3.pt, checkpoint_last.pt"
@@ -151,6 +198,31 @@ def test_other_files_are_told_apart(checkpoint, tmp_path):
         assert reason in problem_of(text)
 
 
+def test_another_zip_is_no_damaged_checkpoint(tmp_path):
+    np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
+    path = (tmp_path / "arrays.npz").rename(tmp_path / "checkpoint_arrays.pt")
+    assert "is not a file that torch has written: name a checkpoint" in problem_of(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("model", [1], "has no `model`"), ("model", {1: torch.zeros(1)}, "`model` holds something else"),
+        ("cfg", "flags", "`cfg` is a str"), ("cfg", {"model": ["arch"]}, "`cfg.model` is a list"),
+        ("cfg", {"checkpoint": 1}, "`cfg.checkpoint` is an int"), ("args", ["--arch"], "`args` is a list"),
+        ("extra_state", [1], "`extra_state` is a list"),
+        ("extra_state", {"train_iterator": 3}, "`extra_state.train_iterator` is an int"),
+        ("optimizer_history", {}, "`optimizer_history` is a dict"),
+        ("optimizer_history", [3], "`optimizer_history` holds an int"),
+    ],
+)  # fmt: skip
+def test_what_has_another_form_is_refused(checkpoint, name, value, reason):
+    torch.save({**read_checkpoint(checkpoint), name: value}, checkpoint)
+    for read_tensors in (True, False):
+        with pytest.raises(InputError, match=f"is no checkpoint of fairseq.*: .*{reason}"):
+            read_checkpoint(checkpoint, read_tensors=read_tensors)
+
+
 class RunsCode:
     def __reduce__(self):
         return os.mkdir, ("made-by-the-checkpoint",)
@@ -165,11 +237,23 @@ def test_a_file_that_would_run_code_is_refused(checkpoint, tmp_path, monkeypatch
     problem = problem_of(bad)
     assert "mkdir would be called" in problem
     assert "that can run any code" in problem
+    assert problem.endswith("get the file again from where you trust it")
     assert not (tmp_path / "made-by-the-checkpoint").exists()
 
 
+def test_objects_of_an_old_fairseq_are_told_apart(checkpoint, monkeypatch):
+    meter = type("AverageMeter", (), {"__module__": "fairseq.old"})
+    monkeypatch.setitem(sys.modules, "fairseq.old", types.SimpleNamespace(AverageMeter=meter))
+    state = {**read_checkpoint(checkpoint), "extra_state": {"m": meter()}}
+    for zipped in (True, False):
+        torch.save(state, checkpoint, _use_new_zipfile_serialization=zipped)
+        problem = problem_of(checkpoint)
+        assert "fairseq.old.AverageMeter would be called" in problem
+        assert "(before 0.9) stored such objects of its own; a copy with only `model` and `args` or `cfg`" in problem
+
+
 def test_checkpoint_of_an_old_torch_is_read(checkpoint, tmp_path):
-    state = read_checkpoint(checkpoint)
+    state = {**read_checkpoint(checkpoint), "extra_state": None, "optimizer_history": None}  # may be missing
     torch.save(state, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
     assert torch.equal(
         read_checkpoint(tmp_path / "old.pt")["model"]["encoder.layers.0.fc1.weight"],

@@ -1,13 +1,16 @@
 """The warm-start measurement, with tiny numbers: it trains, resumes, and writes what it says."""
 
 import json
+import shutil
 import subprocess
 import sys
 
 import pytest
+import torch
 from fairseq_for_tests import REPOSITORY, TRAINING, run
 
 from owf_fairseq import USER_DIR
+from owf_fairseq.checkpoint import read_checkpoint
 
 SCRIPT = REPOSITORY / "scripts/warm_start.py"
 
@@ -39,7 +42,9 @@ def measure(folder, *flags):
 
 
 def test_it_measures_and_resumes(vanilla, data_bin, tmp_path):
-    flags = ["--data", data_bin, "--checkpoint", vanilla, "--interval", "2", "--warmup", "1", "--max-tokens", "100"]
+    checkpoint = tmp_path / "vanilla.pt"
+    shutil.copy(vanilla, checkpoint)
+    flags = ["--data", data_bin, "--checkpoint", checkpoint, "--interval", "2", "--warmup", "1", "--max-tokens", "100"]
     done = measure(tmp_path, *flags, "--updates", "4")
     assert done.returncode == 0, done.stderr[-2000:]
     report = json.loads((tmp_path / "report/warm_start.json").read_text())
@@ -64,6 +69,21 @@ def test_it_measures_and_resumes(vanilla, data_bin, tmp_path):
     refused = measure(tmp_path, *flags, "--updates", "6")
     assert refused.returncode == 2
     assert "holds trainings with updates 4, not 6: give another `--work`" in refused.stderr
+
+    # the vanilla model is trained again: as long with another seed, and longer
+    state = read_checkpoint(checkpoint)
+    state["model"]["encoder.layers.0.fc1.weight"] += 1
+    torch.save(state, checkpoint)
+    refused = measure(tmp_path, *flags, "--updates", "4")
+    assert refused.returncode == 2
+    assert "checkpoint_sha256" in refused.stderr
+    assert "give another `--work`" in refused.stderr
+    state["optimizer_history"][-1]["num_updates"] = 8
+    torch.save({**state, "more": torch.zeros(1000)}, checkpoint)
+    refused = measure(tmp_path, *flags, "--updates", "4")
+    assert refused.returncode == 2
+    assert "checkpoint_updates 4, not 8" in refused.stderr
+    assert f"not {checkpoint.stat().st_size}; " in refused.stderr
 
 
 @pytest.mark.parametrize(
