@@ -22,9 +22,9 @@ run_stack() {
   shift 2
   VENV=$ROOT/.venv-$name
   PYTHON=$python ensure_venv dev
-  if [ "$name" = fixed ] && ! "$VENV/bin/python" -m pip show -q fairseq-fixed 2>/dev/null; then
-    # the requirement of this platform is another build of the same files
-    "$VENV/bin/python" -m pip uninstall -q -y ve-fairseq
+  if [ "$name" = fixed ] && "$VENV/bin/python" -m pip show -q ve-fairseq 2>/dev/null; then
+    # the requirement of this platform is another build of the same files: each would overwrite the other's
+    "$VENV/bin/python" -m pip uninstall -q -y ve-fairseq fairseq-fixed
     "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/constraints.txt" fairseq-fixed==0.12.3.1
   fi
   (cd "$ROOT" && "$VENV/bin/owf" doctor && "$VENV/bin/python" -m pytest "$@")
