@@ -90,11 +90,7 @@ def fill_in(model: nn.Module, state_dict: dict[str, Any]) -> dict[str, Any]:
                 "make one that fits this model of it: `owf convert CHECKPOINT --to ARCH --output FILE`",
             ]
         )
-    filled = with_all_names(model, state_dict)
-    for first, further in tied_names(model).items():
-        if first in filled:
-            filled.update(dict.fromkeys(further, filled[first]))
-    return filled
+    return with_all_names(model, state_dict)  # what copies there are, are equal
 
 
 def with_all_names(model: nn.Module, state_dict: dict[str, Any]) -> dict[str, Any]:

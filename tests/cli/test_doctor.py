@@ -160,23 +160,29 @@ def test_this_installation():
     assert set(facts.fairseq_distributions) <= set(installation.FAIRSEQ_DISTRIBUTIONS)
 
 
-def test_an_import_that_fails_is_a_fact(tmp_path, monkeypatch):
-    package = tmp_path / "fairseq"
-    package.mkdir()
-    (package / "__init__.py").write_text("print('noise')\nraise ValueError('first line\\nmutable default <x>')\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    facts = installation._imports()
+@pytest.fixture
+def imports_with(tmp_path, monkeypatch):
+    """What the imports tell where ``fairseq`` is the given code."""
+
+    def imports(code):
+        package = tmp_path / "fairseq"
+        package.mkdir()
+        (package / "__init__.py").write_text(code)
+        monkeypatch.syspath_prepend(tmp_path)
+        return installation._imports()
+
+    return imports
+
+
+def test_an_import_that_fails_is_a_fact(imports_with):
+    facts = imports_with("print('noise')\nraise ValueError('first line\\nmutable default <x>')\n")
     assert facts["fairseq_error"] == "ValueError: mutable default <x>"
     assert "plugin_error" in facts
     assert facts["torch_version"]
 
 
-def test_an_import_that_crashes_is_a_fact(tmp_path, monkeypatch):
-    package = tmp_path / "fairseq"
-    package.mkdir()
-    (package / "__init__.py").write_text("import os, sys\nprint('why', file=sys.stderr, flush=True)\nos._exit(7)\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    facts = installation._imports()
+def test_an_import_that_crashes_is_a_fact(imports_with):
+    facts = imports_with("import os, sys\nprint('why', file=sys.stderr, flush=True)\nos._exit(7)\n")
     assert facts["fairseq_error"] == "the import ended Python with status 7: why"
 
 
