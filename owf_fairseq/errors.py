@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class InputError(ValueError):
@@ -16,3 +19,20 @@ class InputError(ValueError):
     def __init__(self, problems: str | Iterable[str]) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
+
+
+def collect(problems: list[str], action: Callable[[], T]) -> T | None:
+    """Does one of a command's preparations, whose problems are to be reported with those of the others.
+
+    Args:
+        problems: get those of the action.
+        action: raises an ``InputError`` if what it was given cannot be used.
+
+    Returns:
+        What the action returns; None if it failed.
+    """
+    try:
+        return action()
+    except InputError as error:
+        problems += error.problems
+        return None

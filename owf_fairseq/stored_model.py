@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
 from fairseq.models.transformer import TransformerConfig
@@ -89,6 +90,32 @@ class StoredModel:
         if self.faults:
             more = [f"... and {len(self.faults) - 5} more"] if len(self.faults) > 5 else []
             raise InputError(f"{self.file} {fault}" for fault in [*self.faults[:5], *more])
+
+    def build(self, source: Dictionary, target: Dictionary) -> OwfTransformerModel:
+        """The model with its weights, ready to decode: in eval mode, on the CPU.
+
+        Args:
+            source, target: dictionaries; one object where both languages have the same, as fairseq wants it for shared
+                embeddings.
+
+        Raises:
+            InputError: the checkpoint does not hold the model that it says, or the dictionaries are not its own.
+        """
+        self.check()
+        sizes = [self.weights[name].shape[0] for name in _VOCABULARIES if name in self.weights]
+        wrong = [
+            f"{self.file} has {size:,} symbols of the {side} language, but its dictionary has {len(dictionary):,}: the "
+            "data are not those that it was trained on"
+            for side, size, dictionary in (("source", sizes[0], source), ("target", sizes[-1], target))
+            if size != len(dictionary)
+        ]
+        if wrong:
+            raise InputError(wrong)
+        model = build_model(self.args, source, target)
+        weights = {name: tensor for name, tensor in self.weights.items() if not name.endswith(_IGNORED)}
+        model.load_state_dict(weights, strict=False)  # strictly checked above, buffers of fairseq's own aside
+        model.eval()
+        return model
 
 
 _IGNORED = ("embed_positions._float_tensor", "embed_positions.weights")
@@ -169,15 +196,18 @@ def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) ->
         raise InputError(f"{file} has no matrix of embeddings ({' or '.join(_VOCABULARIES)}): it cannot be read here")
     source = SizedDictionary(sizes[0])
     target = source if sizes[-1] == sizes[0] else SizedDictionary(sizes[-1])
-    args = copy.copy(args)
-    args.encoder_embed_path = args.decoder_embed_path = None  # files that need not be here
     try:
         with torch.device("meta"):
-            return OwfTransformerModel.build_model(
-                args, SimpleNamespace(source_dictionary=source, target_dictionary=target)
-            )
+            return build_model(args, source, target)
     except (AssertionError, ValueError) as error:
         raise InputError(f"{file}: its flags and its weights describe no model: {error}") from error
+
+
+def build_model(args: Namespace, source: Dictionary, target: Dictionary) -> OwfTransformerModel:
+    """fairseq's way to a model, without a task and without files of pretrained embeddings, which need not be here."""
+    args = copy.copy(args)
+    args.encoder_embed_path = args.decoder_embed_path = None
+    return OwfTransformerModel.build_model(args, SimpleNamespace(source_dictionary=source, target_dictionary=target))
 
 
 _VOCABULARIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")

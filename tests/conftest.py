@@ -33,3 +33,11 @@ def trained(data_bin, tmp_path_factory):
         "--max-epoch", "1", "--save-interval-updates", "4", "--save-dir", folder,
     )  # fmt: skip
     return folder
+
+
+@pytest.fixture(scope="session")
+def copier(tmp_path_factory):
+    """The checkpoint of a small model that copies the sentences of a toy language, prepared with SentencePiece."""
+    from fairseq_for_tests import train_on_text
+
+    return train_on_text(tmp_path_factory.mktemp("copier"))

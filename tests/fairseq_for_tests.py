@@ -89,3 +89,41 @@ DECODING = "--beam 2 --batch-size 3 --required-batch-size-multiple 1 --num-worke
 def generated_ids(output: str) -> list[int]:
     """The numbers of the sentences that fairseq-generate translated, sorted."""
     return sorted(int(line.split("\t")[0][2:]) for line in output.splitlines() if line.startswith("H-"))
+
+
+NOUNS = "lamp door window garden kitchen heater camera sensor fan lock".split()
+VERBS = "opens closes starts stops shows hides".split()
+
+
+def text_sentences(number: int, seed: int) -> list[str]:
+    """Sentences of a toy language, which are their own translations."""
+    generator = random.Random(seed)
+
+    def phrase() -> str:
+        return f"the {generator.choice(NOUNS)} {generator.choice(VERBS)} the {generator.choice(NOUNS)}"
+
+    return [" and ".join(phrase() for _ in range(generator.randint(1, 2))) + "." for _ in range(number)]
+
+
+def train_on_text(folder: Path, *flags: str, segmentation: str = "sentencepiece", updates: int = 450) -> Path:
+    """Prepares toy text with ``owf prepare`` and trains a small model to copy it; returns its checkpoint."""
+    from owf_fairseq import cli
+
+    prefixes: list[str] = []
+    for split, sentences in (("train", 300), ("valid", 8), ("test", 20)):
+        text = "".join(f"{line}\n" for line in text_sentences(sentences, seed=sentences))
+        for lang in ("en", "de"):
+            (folder / f"{split}.{lang}").write_text(text)
+        prefixes += [f"--{split}", str(folder / split)]
+    prepare = ["prepare", *prefixes, "--langs", "en-de", "--vocab-size", "60", "--output", str(folder / "data")]
+    assert cli.main([*prepare, "--segmentation", segmentation]) == 0
+    training = "--task translation --arch owf_tiny_one_wide_ffn --encoder-layers 1 --decoder-layers 1"
+    training += " --encoder-embed-dim 96 --encoder-attention-heads 4 --decoder-attention-heads 4"
+    training += " --encoder-normalize-before --decoder-normalize-before --share-all-embeddings"
+    training += (
+        " --optimizer adam --lr 0.005 --lr-scheduler inverse_sqrt --warmup-updates 100 --criterion cross_entropy"
+    )
+    training += " --max-tokens 200 --required-batch-size-multiple 1 --num-workers 0 --cpu --dropout 0 --seed 1"
+    training += f" --no-progress-bar --max-update {updates} --disable-validation --no-epoch-checkpoints"
+    run("train", folder / "data", "--user-dir", USER_DIR, *training.split(), *flags, "--save-dir", folder / "model")
+    return folder / "model" / "checkpoint_last.pt"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "turn raw parallel text into the binary data that fairseq-train reads, with a SentencePiece vocabulary"
+HELP = "turn raw parallel text into the binary data that fairseq-train reads, with one vocabulary for both languages"
 EXAMPLE = (
     "owf prepare --train corpus/train --valid corpus/valid --test corpus/test --langs en-de --vocab-size 3000 \\\n"
     "    --output data"
@@ -22,11 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument("--langs", required=True, metavar="SRC-TGT", help="source and target language: en-de, ...")
     parser.add_argument(
+        "--segmentation",
+        default="sentencepiece",
+        metavar="KIND",
+        help="sentencepiece (unigram; the default), moses-bpe (Moses tokens and joint BPE) or none (the text is in "
+        "pieces already, with spaces between); it is recorded beside the data, where `owf translate` finds it",
+    )
+    parser.add_argument(
         "--vocab-size",
         type=int,
         default=32000,
         metavar="N",
-        help="size of the vocabulary that both languages share (default: 32000); a small corpus may give fewer",
+        help="size of the vocabulary that both languages share (default: 32000); a small corpus may give fewer. With "
+        "moses-bpe, the number of merge operations",
     )
     parser.add_argument(
         "--character-coverage",
@@ -43,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.data.prepare import prepare
 
     prefixes = {split: getattr(args, split) for split in ("train", "valid", "test") if getattr(args, split)}
-    made = prepare(prefixes, args.langs, args.output, args.vocab_size, args.character_coverage)
+    made = prepare(prefixes, args.langs, args.output, args.vocab_size, args.character_coverage, args.segmentation)
     if made.dropped:
         print(f"train: {made.dropped} pairs with an empty side were left out")
     for split, pairs in made.pairs.items():

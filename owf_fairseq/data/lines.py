@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -22,14 +22,18 @@ _BOM = b"\xef\xbb\xbf"
 _MAX_REPORTED = 10
 
 
-def read_lines(source: PathLike | BinaryIO, errors: str = "strict") -> list[str]:
+def read_lines(
+    source: PathLike | BinaryIO, errors: str = "strict", warn: Callable[[str], None] | None = None
+) -> list[str]:
     """Read all lines of a UTF-8 file or binary stream.
 
     A CR before the LF and a byte order mark at the start are dropped; the last line needs no LF.
 
     Args:
         source: a path, or a stream of bytes (for example `sys.stdin.buffer`).
-        errors: what to do with bytes that are not UTF-8: `"strict"` refuses them, `"replace"` puts U+FFFD there.
+        errors: what to do with bytes that are not UTF-8: `"strict"` refuses them, `"replace"` puts U+FFFD there,
+            `"blank"` makes the line empty.
+        warn: is told of each line that was made empty.
 
     Raises:
         InputError: the file can't be read, or lines are not UTF-8: it names the file and the lines.
@@ -54,10 +58,14 @@ def read_lines(source: PathLike | BinaryIO, errors: str = "strict") -> list[str]
         if line.endswith(b"\r"):
             line = line[:-1]
         try:
-            lines.append(line.decode("utf-8", errors))
+            lines.append(line.decode("utf-8", "strict" if errors == "blank" else errors))
         except UnicodeDecodeError as error:
             faulty.append(f"{name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x})")
-    if faulty:
+            lines.append("")
+    if errors == "blank":
+        for fault in faulty:
+            (warn or str)(f"{fault}: left blank")
+    elif faulty:
         if len(faulty) > _MAX_REPORTED:
             faulty = [*faulty[:_MAX_REPORTED], f"{name}: {len(faulty) - _MAX_REPORTED} more lines are not UTF-8"]
         raise InputError(faulty)

@@ -1,17 +1,18 @@
-"""Raw parallel text -> SentencePiece -> fairseq's binary data, with one dictionary for both languages."""
+"""Raw parallel text -> pieces -> fairseq's binary data, with one dictionary for both languages."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from owf_fairseq.data import segmentation
 from owf_fairseq.data.folders import check_output, output_folder
 from owf_fairseq.data.lines import PathLike, read_lines, write_lines
+from owf_fairseq.data.segmentation import KINDS, SPECIALS, Segmentation
+from owf_fairseq.data.train_segmentation import TrainingText, train
 from owf_fairseq.errors import InputError
 
 COMMAND = "owf prepare"
@@ -48,26 +49,29 @@ def prepare(
     output: PathLike,
     vocab_size: int = 32000,
     character_coverage: float = 0.9999,
+    segmentation: str = "sentencepiece",
 ) -> Prepared:
     """Make the folder that `fairseq-train` reads from files `PREFIX.source` and `PREFIX.target`.
 
-    The SentencePiece model is trained on the training data's two sides together; it, its record `segmentation.json` and
-    the text as pieces (`encoded/`) go to the same folder. The folder appears only when it is complete. All text is held
+    The segmentation is made from the training data's two sides together; it, its record `segmentation.json` and the
+    text as pieces (`encoded/`) go to the same folder. The folder appears only when it is complete. All text is held
     in memory: about a gigabyte for two million pairs.
 
     Args:
         prefixes: `{"train": PREFIX, "valid": PREFIX, "test": PREFIX}`; the last may be missing.
         langs: source and target language with a hyphen between, as the files end.
         output: the folder to make.
-        vocab_size: size of the dictionary, fairseq's four specials included; a small corpus may give a smaller one.
-        character_coverage: see `segmentation.train`.
+        vocab_size, character_coverage: see `train_segmentation.TrainingText`.
+        segmentation: a key of `segmentation.KINDS`.
 
     Raises:
         InputError: all that is wrong with the arguments and files, together.
     """
     problems = check_output(output, COMMAND)
-    if vocab_size <= len(segmentation.SPECIALS):
-        problems.append(f"`--vocab-size` must be above {len(segmentation.SPECIALS)}, but is {vocab_size}")
+    if segmentation not in KINDS:
+        problems.append(f"`--segmentation` must be one of {', '.join(KINDS)}, but is {segmentation!r}")
+    if vocab_size <= len(SPECIALS):
+        problems.append(f"`--vocab-size` must be above {len(SPECIALS)}, but is {vocab_size}")
     if not 0.9 <= character_coverage <= 1:
         problems.append(f"`--character-coverage` must be from 0.9 to 1, but is {character_coverage}")
     try:
@@ -78,7 +82,7 @@ def prepare(
     dropped = 0
     for split, prefix in prefixes.items():
         try:
-            sides, empty = _read(split, prefix, source, target)
+            sides, empty = _read(split, prefix, source, target, KINDS.get(segmentation, Segmentation).clean)
         except InputError as error:
             problems += error.problems
             continue
@@ -88,29 +92,34 @@ def prepare(
         raise InputError(problems)
 
     with output_folder(output, COMMAND) as folder:
-        model = segmentation.train(
-            folder, (line for side in text["train"] for line in side), source, target, vocab_size, character_coverage
-        )
-        symbols = model.symbols()
+        langs_of = (source, target)
+        made_from = TrainingText(dict(zip(langs_of, text["train"], strict=True)), vocab_size, character_coverage)
+        model = train(segmentation, folder, made_from)
+        encoded = {
+            f"{split}.{lang}": [model.encode(line, lang) for line in side]
+            for split, sides in text.items()
+            for lang, side in zip(langs_of, sides, strict=True)
+        }
+        # BPE has its own number, that of the merges, and each of its pieces can be written
+        size = None if segmentation == "moses-bpe" else vocab_size
+        symbols = model.symbols((line for lang in langs_of for line in encoded[f"train.{lang}"]), size)
         known = set(symbols)
         dictionary = folder / "dict.txt"
-        # The second column is a count, which nothing here uses: SentencePiece has ordered the pieces already.
+        # The second column is a count, which nothing here uses: the pieces are in order already.
         write_lines(dictionary, (f"{symbol} 1" for symbol in symbols))
         tokens: dict[str, int] = {}
         unknown: dict[str, int] = {}
-        for split, sides in text.items():
-            for lang, side in zip((source, target), sides, strict=True):
-                encoded = [model.encode(line) for line in side]
-                write_lines(folder / ENCODED / f"{split}.{lang}", encoded)
-                pieces = [piece for line in encoded for piece in line.split(" ")]
-                tokens[f"{split}.{lang}"] = len(pieces)
-                unknown[f"{split}.{lang}"] = sum(piece not in known for piece in pieces)
+        for name, lines in encoded.items():
+            write_lines(folder / ENCODED / name, lines)
+            pieces = [piece for line in lines for piece in line.split(" ")]
+            tokens[name] = len(pieces)
+            unknown[name] = sum(piece not in known for piece in pieces)
         _binarize(folder, dictionary, list(text), source, target)
         dictionary.unlink()
     return Prepared(
         source=source,
         target=target,
-        vocabulary=len(segmentation.SPECIALS) + len(symbols),
+        vocabulary=len(SPECIALS) + len(symbols),
         pairs={split: len(sides[0]) for split, sides in text.items()},
         tokens=tokens,
         unknown=unknown,
@@ -132,7 +141,9 @@ def _split_langs(langs: str, prefix: str) -> tuple[str, str]:
     raise InputError(f"`--train` {prefix}: there must be {looked}")
 
 
-def _read(split: str, prefix: str, source: str, target: str) -> tuple[tuple[list[str], list[str]], int]:
+def _read(
+    split: str, prefix: str, source: str, target: str, clean: Callable[[str], str]
+) -> tuple[tuple[list[str], list[str]], int]:
     """Read and clean one split.
 
     Returns:
@@ -143,7 +154,7 @@ def _read(split: str, prefix: str, source: str, target: str) -> tuple[tuple[list
     paths = [f"{prefix}.{lang}" for lang in (source, target)]
     for path in paths:
         try:
-            sides.append([segmentation.clean(line) for line in read_lines(path)])
+            sides.append([clean(line) for line in read_lines(path)])
         except InputError as error:
             problems += [f"--{split} {prefix}: {problem}" for problem in error.problems]
     if problems:

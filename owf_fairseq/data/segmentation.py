@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
 import unicodedata
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.lines import PathLike, write_lines
+from owf_fairseq.data.lines import PathLike, read_lines
 from owf_fairseq.errors import InputError
 
 RECORD = "segmentation.json"
-MODEL = "sentencepiece.model"
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 """fairseq's own symbols, in its order: they start every dictionary, and no piece may be spelt like one of them."""
-
-_THREADS = 4
-_MAX_TRAINING_LINES = 4_000_000
 
 # fairseq splits a line at everything that Python calls white space, also at U+0085 or U+2028: inside a piece it would
 # cut the piece in two. The rest are other control characters, and SentencePiece's own sign for a space.
@@ -34,117 +33,202 @@ def clean(line: str) -> str:
     return _SPACES.sub(" ", unicodedata.normalize("NFC", line)).strip()
 
 
-class Segmentation:
-    """A SentencePiece model for both languages.
+class Segmentation(ABC):
+    """How text becomes pieces, and pieces become text.
 
     Args:
-        folder: where the record and the model are.
-        record: what `segmentation.json` holds.
+        source, target: languages.
     """
 
-    def __init__(self, folder: PathLike, record: dict[str, Any]) -> None:
-        import sentencepiece
+    def __init__(self, source: str, target: str) -> None:
+        self.source = source
+        self.target = target
 
-        self.record = record
-        self.source: str = record["source"]
-        self.target: str = record["target"]
-        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(Path(folder) / record["model"]))
-
-    @classmethod
-    def load(cls, folder: PathLike) -> Segmentation:
+    @staticmethod
+    def load(folder: PathLike) -> Segmentation:
         """Load what `owf prepare` recorded in a folder of binary data.
 
         Raises:
-            InputError: there is no record, or it is of another kind.
+            InputError: there is no record, or it is of no known type.
         """
         path = Path(folder) / RECORD
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
-            missing = sorted({"type", "model", "source", "target"} - set(record))
-        except (OSError, ValueError) as error:
+            kind = KINDS.get(record["type"])
+            missing = sorted({"source", "target", *(kind.FILES if kind else ())} - set(record))
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} can't be read ({error}): did `owf prepare` make {folder}?") from error
-        if missing or record["type"] != "sentencepiece":
-            what = f"lacks {', '.join(missing)}" if missing else f"is of type {record['type']!r}, not 'sentencepiece'"
+        if missing or kind is None:
+            what = f"is of type {record['type']!r}, not one of {', '.join(KINDS)}"
+            what = f"lacks {', '.join(missing)}" if missing else what
             raise InputError(f"{path} {what}: make the data again with `owf prepare`")
-        if not (Path(folder) / record["model"]).is_file():
-            raise InputError(f"{path} names {record['model']}, which is not in {folder}")
-        return cls(folder, record)
+        absent = [record[name] for name in kind.FILES if not (Path(folder) / record[name]).is_file()]
+        if absent:
+            raise InputError(f"{path} names {absent[0]}, which is not in {folder}")
+        return kind.of_record(Path(folder), record)
 
-    def encode(self, line: str) -> str:
-        """Cut a line of text into pieces, with a space between them."""
-        pieces = self.processor.encode(clean(line), out_type=str)
-        # Neighbouring characters that have no piece are left as they are: "</s>" must not end a sentence by that.
+    FILES: tuple[str, ...] = ()
+    """The record's entries that name files of the folder."""
+
+    @classmethod
+    @abstractmethod
+    def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
+        """The segmentation that a complete record describes."""
+
+    @abstractmethod
+    def pieces(self, line: str, lang: str) -> list[str]:
+        """Cut a cleaned line of a language into pieces."""
+
+    @abstractmethod
+    def decode(self, pieces: str) -> str:
+        """Join pieces of the target language, separated by spaces, to text."""
+
+    @staticmethod
+    def clean(line: str) -> str:
+        """Put text into the form that is cut into pieces; what is left of a blank line is empty."""
+        return clean(line)
+
+    def encode(self, line: str, lang: str | None = None) -> str:
+        """Cut a line of text, by default of the source language, into pieces, with a space between them."""
+        # What is spelt like "</s>", or a run of characters that have no piece, must not end a sentence by that.
+        pieces = self.pieces(self.clean(line), lang or self.source)
         return " ".join("<unk>" if piece in SPECIALS else piece for piece in pieces)
+
+    def symbols(self, encoded: Iterable[str], size: int | None) -> list[str]:
+        """List the pieces for fairseq's dictionary, its specials left out.
+
+        Args:
+            encoded: lines as pieces; the most frequent pieces come first.
+            size: of the dictionary, specials included; None for all pieces.
+        """
+        counts = Counter(piece for line in encoded for piece in line.split(" ") if piece not in ("", *SPECIALS))
+        ordered = sorted(counts, key=lambda piece: (-counts[piece], piece))
+        return ordered if size is None else ordered[: size - len(SPECIALS)]
+
+
+class SentencePieceSegmentation(Segmentation):
+    """A SentencePiece model for both languages.
+
+    Args:
+        source, target: languages.
+        model: file of the model.
+    """
+
+    FILES = ("model",)
+
+    def __init__(self, source: str, target: str, model: Path) -> None:
+        import sentencepiece
+
+        super().__init__(source, target)
+        try:
+            self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+        except (RuntimeError, OSError) as error:
+            raise InputError(f"{model} is no SentencePiece model: make the data again with `owf prepare`") from error
+
+    @classmethod
+    def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
+        return cls(record["source"], record["target"], folder / record["model"])
+
+    def pieces(self, line: str, lang: str) -> list[str]:
+        pieces: list[str] = self.processor.encode(line, out_type=str)
+        return pieces
 
     def decode(self, pieces: str) -> str:
         """Join pieces to text; the inverse of `encode` up to `clean`."""
         return pieces.replace(" ", "").replace("\u2581", " ").strip()
 
-    def symbols(self) -> list[str]:
-        """List the pieces of text, in the model's order: fairseq's dictionary without its specials."""
+    def symbols(self, encoded: Iterable[str], size: int | None) -> list[str]:
+        """List the model's pieces in its order, whatever the text."""
         model = self.processor
         ids = range(model.get_piece_size())
         return [model.id_to_piece(i) for i in ids if not model.is_control(i) and not model.is_unknown(i)]
 
 
-def train(
-    folder: PathLike, lines: Iterable[str], source: str, target: str, vocab_size: int, character_coverage: float
-) -> Segmentation:
-    """Train a SentencePiece model (unigram) and write it and its record into a folder.
-
-    The same lines give the same model on every machine: the number of threads is fixed, because the sums of the
-    training depend on it, and so is the seed that draws the lines of a large corpus.
+class Moses:
+    """Moses' tokens, escaped and with split hyphens as in fairseq's recipes.
 
     Args:
-        folder: an existing folder.
-        lines: cleaned text of both languages.
-        source: source language.
-        target: target language.
-        vocab_size: of the dictionary, fairseq's four specials included; a small corpus may give fewer pieces.
-        character_coverage: share of the text's characters that get a piece; the rarest of the rest become `<unk>`.
-
-    Raises:
-        InputError: the size is too small for the characters of the text.
+        source, target: languages; Moses' rules for English serve those that it doesn't know.
     """
-    import sentencepiece
 
-    sentencepiece.set_random_generator_seed(1)
-    # Not `model_prefix`: SentencePiece would store the path of the (temporary) folder in the model.
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=model,
-            model_type="unigram",
-            vocab_size=vocab_size,
-            character_coverage=character_coverage,
-            hard_vocab_limit=False,
-            normalization_rule_name="identity",
-            num_threads=_THREADS,
-            input_sentence_size=_MAX_TRAINING_LINES,
-            shuffle_input_sentence=True,
-            # Named, so that no ordinary piece is spelt like one of fairseq's specials.
-            unk_id=0,
-            bos_id=1,
-            eos_id=2,
-            pad_id=3,
-            minloglevel=2,
-        )
-    except (RuntimeError, OSError) as error:
-        reason = str(error).strip().split("\n")[0].rpartition("] ")[2].rstrip(".")
-        raise InputError(
-            f"`--vocab-size` {vocab_size}: SentencePiece can't make such a vocabulary from this text ({reason}): try a "
-            "larger size, or a lower --character-coverage"
-        ) from error
-    (Path(folder) / MODEL).write_bytes(model.getvalue())
-    record = {
-        "type": "sentencepiece",
-        "model": MODEL,
-        "source": source,
-        "target": target,
-        "vocab_size": vocab_size,
-        "character_coverage": character_coverage,
-        "sentencepiece_version": sentencepiece.__version__,
-    }
-    write_lines(Path(folder) / RECORD, json.dumps(record, indent=1, ensure_ascii=False).split("\n"))
-    return Segmentation(folder, record)
+    def __init__(self, source: str, target: str) -> None:
+        from sacremoses import MosesDetokenizer, MosesTokenizer
+
+        self._tokenizers = {lang: MosesTokenizer(moses_language(lang)) for lang in (source, target)}
+        self._detokenizer = MosesDetokenizer(moses_language(target))
+
+    def tokens(self, line: str, lang: str) -> list[str]:
+        """Cut a line of a language into tokens."""
+        tokens: list[str] = self._tokenizers[lang].tokenize(line, aggressive_dash_splits=True)
+        return tokens
+
+    def join(self, tokens: list[str]) -> str:
+        """Join tokens of the target language to text."""
+        text: str = self._detokenizer.detokenize(tokens)
+        return text
+
+
+class MosesBpeSegmentation(Segmentation):
+    """Moses' tokens, cut by joint BPE (subword-nmt).
+
+    Args:
+        source, target: languages.
+        codes: file of the merge operations, as subword-nmt writes it.
+    """
+
+    FILES = ("codes",)
+
+    def __init__(self, source: str, target: str, codes: Path) -> None:
+        from subword_nmt.apply_bpe import BPE
+
+        super().__init__(source, target)
+        self.moses = Moses(source, target)
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.bpe = BPE(io.StringIO("\n".join(read_lines(codes))))
+        except (SystemExit, ValueError, IndexError) as error:  # subword-nmt ends the program
+            raise InputError(f"{codes} holds no BPE codes of subword-nmt's") from error
+
+    @classmethod
+    def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
+        return cls(record["source"], record["target"], folder / record["codes"])
+
+    def pieces(self, line: str, lang: str) -> list[str]:
+        pieces: list[str] = self.bpe.segment_tokens(self.moses.tokens(line, lang))
+        return pieces
+
+    def decode(self, pieces: str) -> str:
+        return self.moses.join(f"{pieces} ".replace("@@ ", "").split())
+
+
+class NoSegmentation(Segmentation):
+    """Text that is in pieces already, separated by spaces."""
+
+    @staticmethod
+    def clean(line: str) -> str:
+        """Leave the pieces as they are: SentencePiece's, for example, have its sign for a space."""
+        return " ".join(re.split("[\\s\\x00-\\x1f\\x7f-\\x9f]+", line)).strip()
+
+    @classmethod
+    def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
+        return cls(record["source"], record["target"])
+
+    def pieces(self, line: str, lang: str) -> list[str]:
+        return line.split(" ") if line else []
+
+    def decode(self, pieces: str) -> str:
+        return pieces
+
+
+KINDS: dict[str, type[Segmentation]] = {
+    "sentencepiece": SentencePieceSegmentation,
+    "moses-bpe": MosesBpeSegmentation,
+    "none": NoSegmentation,
+}
+"""By the name in the record and on `owf prepare`'s command line."""
+
+
+def moses_language(lang: str) -> str:
+    """The language as Moses' rules name it: without region or script (`zh-Hans`, `pt_BR`, `eng_Latn`)."""
+    short = re.split("[-_]", lang)[0].lower()
+    return {"eng": "en", "deu": "de", "ron": "ro", "fra": "fr", "spa": "es", "ita": "it", "por": "pt"}.get(short, short)

@@ -88,7 +88,7 @@ def test_both_languages_have_one_dictionary_that_fairseq_reads(made: tuple[Path,
     folder, prepared = made
     assert (folder / "dict.en.txt").read_bytes() == (folder / "dict.de.txt").read_bytes()
     dictionary = Dictionary.load(str(folder / "dict.en.txt"))
-    assert dictionary.symbols == [*SPECIALS, *Segmentation.load(folder).symbols()]
+    assert dictionary.symbols == [*SPECIALS, *Segmentation.load(folder).symbols([], None)]
     assert len(dictionary) == prepared.vocabulary == SIZE
 
 

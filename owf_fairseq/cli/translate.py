@@ -1,0 +1,174 @@
+"""`owf translate`: a text file to its translation, line by line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from typing import BinaryIO
+
+HELP = "translate text with a checkpoint, one output line for each input line"
+EXAMPLE = (
+    "owf translate runs/my-model/checkpoint_best.pt --input test.en --output test.de\n"
+    'echo "Turn on the light" | owf translate runs/my-model/checkpoint_best.pt'
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the flags of the subcommand."""
+    parser.description = (
+        f"{HELP}.\nThe text is cut into pieces as `owf prepare` recorded it beside the data, and these are joined again.\n"
+        "Only LF separates lines; blank lines stay blank. A line's translation depends neither on its\n"
+        "neighbours nor on the size of the batches, up to rounding."
+    )
+    parser.add_argument(
+        "checkpoint", metavar="CHECKPOINT", help="of fairseq-train; several, with `:` between, decode as an ensemble"
+    )
+    parser.add_argument("--input", metavar="FILE", help="text, UTF-8 (default: standard input)")
+    parser.add_argument("--output", metavar="FILE", help="where translations go (default: standard output)")
+    parser.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
+    parser.add_argument("--data", metavar="DIR", help="the model's binary data (default: where it was trained)")
+    parser.add_argument(
+        "--segmentation",
+        metavar="DIR",
+        help="a folder with another record of how text becomes pieces, or `none`: the text is in pieces already "
+        "(default: as recorded beside the data)",
+    )
+    search = parser.add_argument_group("search")
+    search.add_argument("--beam", type=int, default=5, metavar="N", help="beam size (default: 5)")
+    search.add_argument("--lenpen", type=float, default=1.0, metavar="X", help="length penalty (default: 1.0)")
+    search.add_argument(
+        "--max-len-a", type=float, default=2.0, metavar="X", help="a translation has at most (default: 2) ..."
+    )
+    search.add_argument(
+        "--max-len-b",
+        type=int,
+        default=10,
+        metavar="N",
+        help="... times the pieces of its own source line, plus N (default: 10) pieces",
+    )
+    search.add_argument("--min-len", type=int, default=1, metavar="N", help="it has at least N pieces (default: 1)")
+    search.add_argument(
+        "--nbest",
+        type=int,
+        default=1,
+        metavar="N",
+        help="N translations of each line, best first, as lines of NUMBER <tab> SCORE <tab> TEXT (see --scores)",
+    )
+    search.add_argument(
+        "--scores",
+        action="store_true",
+        help="print NUMBER <tab> SCORE <tab> TEXT: the number of the input line, from 1, and the log-probability "
+        "(natural) divided by length ** lenpen",
+    )
+    odd = parser.add_argument_group("lines that can't be translated as they are")
+    odd.add_argument(
+        "--on-error",
+        choices=("stop", "blank"),
+        default="stop",
+        help="bytes that are not UTF-8: name the lines and stop (default), or leave them blank",
+    )
+    odd.add_argument(
+        "--long-lines",
+        choices=("split", "blank"),
+        default="split",
+        help="more pieces than the model takes: translate it in parts (default), or leave it blank",
+    )
+    odd.add_argument(
+        "--max-source-length", type=int, metavar="N", help="pieces of a line or part (default: what the model takes)"
+    )
+    speed = parser.add_argument_group("batches and device")
+    speed.add_argument(
+        "--max-tokens", type=int, default=2000, metavar="N", help="pieces of a batch, with padding (default: 2000)"
+    )
+    speed.add_argument("--batch-size", type=int, metavar="N", help="sentences of a batch (default: no limit)")
+    speed.add_argument(
+        "--buffer-size",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="lines that are sorted and put out together (default: 10000)",
+    )
+    speed.add_argument("--cpu", action="store_true", help="use no GPU")
+    speed.add_argument("--fp16", action="store_true", help="half precision, on a GPU")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Translates."""
+    from owf_fairseq.data.lines import read_lines, write_lines
+    from owf_fairseq.decoding.fairseq_backend import FairseqBackend
+    from owf_fairseq.decoding.search import SearchOptions
+    from owf_fairseq.decoding.translate import Batching, Translator
+    from owf_fairseq.errors import InputError, collect
+    from owf_fairseq.progress import Progress
+
+    def warn(text: str) -> None:
+        print(f"owf translate: warning: {text}", file=sys.stderr)
+
+    options = SearchOptions(args.beam, args.nbest, args.lenpen, args.max_len_a, args.max_len_b, args.min_len)
+    batching = Batching(args.max_tokens, args.batch_size, args.buffer_size)
+    problems = [*options.problems(), *batching.problems(), *check_output(args)]
+    lines = collect(
+        problems, lambda: read_lines(args.input or sys.stdin.buffer, errors=_ON_ERROR[args.on_error], warn=warn)
+    )
+    backend = collect(problems, lambda: FairseqBackend.from_checkpoint(args.checkpoint, args.data, args.cpu, args.fp16))
+    data = backend.data if backend is not None else None
+    segmentation = collect(problems, lambda: data.segmentation(args.segmentation)) if data is not None else None
+    if problems or lines is None or backend is None or segmentation is None:
+        raise InputError(problems)
+    translator = Translator(
+        backend,
+        segmentation,
+        options,
+        batching,
+        args.long_lines,
+        args.max_source_length,
+        warn,
+        args.input or "standard input",
+    )
+    with Progress("sentences", len(lines)) as progress:
+        translated = (
+            f"{number}\t{one.score:.6f}\t{one.text}" if args.scores or args.nbest > 1 else one.text
+            for number, found in enumerate(translator.translate(lines, progress), 1)
+            for one in found
+        )
+        if args.output is None:
+            write_to(sys.stdout.buffer, translated)
+        elif os.path.exists(args.output) and not os.path.isfile(args.output):  # a device or a pipe
+            with open(args.output, "wb") as stream:
+                write_to(stream, translated)
+        else:
+            write_lines(args.output, translated)
+    if translator.capped:
+        shown = ", ".join(map(str, translator.capped[:5])) + (", ..." if len(translator.capped) > 5 else "")
+        warn(
+            f"{len(translator.capped)} of {len(lines)} translations ended at their length cap (lines {shown}): "
+            "--max-len-a and --max-len-b raise it"
+        )
+    return 0
+
+
+_ON_ERROR = {"stop": "strict", "blank": "blank"}
+
+
+def write_to(stream: BinaryIO, lines: Iterable[str]) -> None:
+    """Writes each line as soon as it is there."""
+    for line in lines:
+        stream.write(line.encode("utf-8") + b"\n")
+        stream.flush()
+
+
+def check_output(args: argparse.Namespace) -> list[str]:
+    """What forbids to write the output."""
+    if args.output is None or not os.path.exists(args.output):
+        return []
+    if os.path.isdir(args.output):
+        return [f"`--output` {args.output} is a folder: name a file"]
+    if not os.path.isfile(args.output):
+        return []
+    if args.input is not None and os.path.exists(args.input) and os.path.samefile(args.input, args.output):
+        return [f"`--output` {args.output} is the input: name another file"]
+    if not args.overwrite:
+        return [f"`--output` {args.output} exists: name another file, or replace it with `--overwrite`"]
+    return []

@@ -1,0 +1,140 @@
+"""The binary data that a checkpoint was trained on, found without flags: languages, dictionaries and segmentation."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from owf_fairseq.data.lines import PathLike
+from owf_fairseq.data.segmentation import RECORD, NoSegmentation, Segmentation
+from owf_fairseq.errors import InputError
+
+if TYPE_CHECKING:
+    from fairseq.data import Dictionary
+
+NO_SEGMENTATION = "none"
+
+
+@dataclass(frozen=True)
+class RecordedData:
+    """What translating needs of a folder of binary data.
+
+    Attributes:
+        folder: with ``dict.SOURCE.txt`` and ``dict.TARGET.txt``.
+        source, target: languages.
+    """
+
+    folder: Path
+    source: str
+    target: str
+
+    def dictionaries(self) -> tuple[Dictionary, Dictionary]:
+        """fairseq's dictionaries of the source and the target language.
+
+        Raises:
+            InputError: fairseq cannot read one.
+        """
+        from fairseq.data import Dictionary
+
+        loaded, problems = [], []
+        for path in self._dictionary_files():
+            try:
+                loaded.append(Dictionary.load(str(path)))
+            except (OSError, ValueError, RuntimeError) as error:
+                problems.append(f"{path} is no dictionary of fairseq's: {error}")
+        if problems:
+            raise InputError(problems)
+        return loaded[0], loaded[1]
+
+    def segmentation(self, other: str | None = None) -> Segmentation:
+        """How text becomes pieces.
+
+        Args:
+            other: a folder with another record, or ``none`` for text that is in pieces already; by default what was
+                recorded beside the data.
+
+        Raises:
+            InputError: nothing was recorded, or it can't be read.
+        """
+        if other == NO_SEGMENTATION:
+            return NoSegmentation(self.source, self.target)
+        if other is None and not (self.folder / RECORD).exists():
+            raise InputError(
+                f"{self.folder} doesn't say how its text was cut into pieces (it has no {RECORD}, which `owf prepare` "
+                "writes): `--segmentation none` takes text that is in pieces already, `--segmentation DIR` the record "
+                "of another folder"
+            )
+        return Segmentation.load(self.folder if other is None else other)
+
+    def _dictionary_files(self) -> list[Path]:
+        return [self.folder / f"dict.{lang}.txt" for lang in (self.source, self.target)]
+
+
+def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike | None = None) -> RecordedData:
+    """Finds the data of a checkpoint.
+
+    It is looked for where the training found it, in this folder and above the checkpoint (a training's path may be
+    relative, and a run's folder may have moved as a whole), and beside the checkpoint.
+
+    Args:
+        state: of the checkpoint.
+        checkpoint: its path.
+        folder: the folder to take (``--data``).
+
+    Raises:
+        InputError: there is no such folder, or it has not the dictionaries of the checkpoint's languages.
+    """
+    task = _task_flags(state)
+    source, target = (task.get(f"{side}_lang") for side in ("source", "target"))
+    recorded = task.get("data")
+    looked = []
+    for place in [Path(folder)] if folder is not None else _places(recorded, Path(checkpoint)):
+        if str(place) in looked:
+            continue
+        looked.append(str(place))
+        langs = (source, target) if source and target else _langs_of(place)
+        if langs is None:
+            continue
+        found = RecordedData(place, *langs)
+        if all(path.is_file() for path in found._dictionary_files()):
+            return found
+    wanted = f"dict.{source or 'SOURCE'}.txt and dict.{target or 'TARGET'}.txt"
+    if folder is not None:
+        raise InputError(f"`--data` {folder} must hold {wanted}, the dictionaries of {checkpoint}")
+    said = f"trained on {recorded!r}, " if recorded else ""
+    shown = ", ".join(looked[:4]) + (", ..." if len(looked) > 4 else "")
+    raise InputError(
+        f"{checkpoint} was {said}and its data ({wanted}) isn't in any of {shown}: name the folder with `--data`"
+    )
+
+
+def _task_flags(state: Mapping[str, Any]) -> dict[str, Any]:
+    flags = state["cfg"].get("task") if state.get("cfg") else state.get("args")
+    return dict(flags) if isinstance(flags, Mapping) else dict(vars(flags or Namespace()))
+
+
+def _places(recorded: object, checkpoint: Path) -> Iterator[Path]:
+    parents = Path(os.path.abspath(checkpoint)).parents
+    if isinstance(recorded, str) and recorded:
+        # shards of the data are separated by colons, and each has all dictionaries
+        first = Path(recorded.split(os.pathsep)[0])
+        yield first
+        # the run's folder moved: what it and the data have in common is the end of the path
+        tails = [Path(*first.parts[n:]) for n in range(1 if first.is_absolute() else 0, len(first.parts))]
+        yield from (parent / tail for parent in parents for tail in tails)
+    yield parents[0]
+
+
+def _langs_of(folder: Path) -> tuple[str, str] | None:
+    """The languages of a folder of binary data, from the names of its files, as fairseq finds them."""
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    for name in names:
+        found = re.fullmatch(r"(?:train|valid|test)\.([^.]+)-([^.]+)\.\1\.idx", name)
+        if found:
+            return found[1], found[2]
+    return None

@@ -1,0 +1,1 @@
+"""From pieces to the pieces of a translation, and from lines of text to lines of text."""

@@ -1,0 +1,202 @@
+"""Lines of text to lines of text: exactly one result for each line, in order, whatever the line holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from owf_fairseq.data.segmentation import Segmentation
+from owf_fairseq.decoding.long_lines import split_to_fit
+from owf_fairseq.decoding.search import Backend, Hypothesis, SearchOptions
+from owf_fairseq.errors import InputError
+from owf_fairseq.progress import Progress
+
+MIN_SOURCE_LENGTH = 8
+"""Pieces that a part of a line may have at least: fewer say nothing."""
+
+_WITHOUT_SPACES = {"ja", "jpn", "km", "khm", "lo", "lao", "my", "mya", "th", "tha", "yue", "zh", "zho"}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A translation of a line.
+
+    Attributes:
+        text: without line ends.
+        score: see ``search.Hypothesis``; 0 for a blank line.
+    """
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How sentences are put together; their translations don't depend on it.
+
+    Attributes:
+        max_tokens: pieces of a batch, padding and end-of-sentence symbols included.
+        max_sentences: of a batch; None for no limit.
+        buffer: lines that are sorted by length together, and that are done before any of them is given out.
+    """
+
+    max_tokens: int = 2000
+    max_sentences: int | None = None
+    buffer: int = 10_000
+
+    def problems(self) -> list[str]:
+        """What is wrong with the values, a sentence each, naming the flags."""
+        named = [
+            ("--max-tokens", self.max_tokens),
+            ("--batch-size", self.max_sentences),
+            ("--buffer-size", self.buffer),
+        ]
+        return [
+            f"`{flag}` must be at least 1, but is {value}" for flag, value in named if value is not None and value < 1
+        ]
+
+    def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Puts sentences of these lengths together, by number: the longest first, whose memory is the largest."""
+        batch: list[int] = []
+        for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
+            tokens = (len(batch) + 1) * (lengths[batch[0] if batch else number] + 1)
+            if batch and (tokens > self.max_tokens or len(batch) == self.max_sentences):
+                yield batch
+                batch = []
+            batch.append(number)
+        if batch:
+            yield batch
+
+
+@dataclass
+class Translator:
+    """Translates text.
+
+    Attributes:
+        backend: that decodes.
+        segmentation: of the backend's model.
+        options: of the search.
+        batching: see there.
+        long_lines: what becomes of a line with more pieces than the model takes: ``split``, the parts are translated
+            and put together again, or ``blank``.
+        max_source_length: pieces of a line or part; at most what the model takes, which is the default.
+        warn: is told of every line that was not translated as it is.
+        name: of the input, in warnings.
+    """
+
+    backend: Backend
+    segmentation: Segmentation
+    options: SearchOptions = field(default_factory=SearchOptions)
+    batching: Batching = field(default_factory=Batching)
+    long_lines: str = "split"
+    max_source_length: int | None = None
+    warn: Callable[[str], None] = lambda text: None
+    name: str = "input"
+
+    def __post_init__(self) -> None:
+        problems = [*self.options.problems(), *self.batching.problems()]
+        longest = self.backend.max_source_length
+        self.limit = longest if self.max_source_length is None else self.max_source_length
+        if not MIN_SOURCE_LENGTH <= self.limit <= longest:
+            problems.append(
+                f"`--max-source-length` must be from {MIN_SOURCE_LENGTH} to {longest}, what the model takes, but is "
+                f"{self.limit}"
+            )
+        if self.options.min_len > self.backend.max_target_length:
+            problems.append(
+                f"`--min-len` {self.options.min_len} is more than the {self.backend.max_target_length} pieces that the "
+                "model can write"
+            )
+        if problems:
+            raise InputError(problems)
+        target = self.segmentation.target.replace("_", "-").split("-")[0]
+        self.joint = "" if target in _WITHOUT_SPACES else " "
+        self.tokens = 0
+        """Pieces of the best translations until now."""
+        self.capped: list[int] = []
+        """Numbers of the lines whose best translation has reached its length cap."""
+
+    def translate(self, lines: Sequence[str], progress: Progress | None = None) -> Iterator[list[Scored]]:
+        """Translates lines.
+
+        Args:
+            lines: of text; of white space only are blank.
+            progress: is told of each batch.
+
+        Yields:
+            For each line, in order, its best translations, best first: as many as ``options.nbest`` asks for, or fewer
+            where the search found fewer; for a blank line one that is empty.
+        """
+        for start in range(0, len(lines), self.batching.buffer):
+            yield from self._translate_buffer(lines[start : start + self.batching.buffer], start + 1, progress)
+
+    def _translate_buffer(self, lines: Sequence[str], first: int, progress: Progress | None) -> Iterator[list[Scored]]:
+        sources: list[list[str]] = []  # the pieces of every part of every line
+        parts_of: list[list[int]] = []  # for each line, the numbers of its parts in `sources`
+        for number, line in enumerate(lines, first):
+            parts = self._parts(line, number)
+            parts_of.append(list(range(len(sources), len(sources) + len(parts))))
+            sources += parts
+        waiting = [len(parts) for parts in parts_of]
+        line_of = [n for n, parts in enumerate(parts_of) for _ in parts]
+        if progress is not None:
+            progress.advance(waiting.count(0))
+        found: dict[int, list[Hypothesis]] = {}
+        for batch in self.batching.batches([len(pieces) for pieces in sources]):
+            results = self.backend.search([sources[n] for n in batch], self.options)
+            found.update(zip(batch, results, strict=True))
+            for n in batch:
+                waiting[line_of[n]] -= 1
+            self.tokens += sum(len(best[0].pieces) for best in results)
+            if progress is not None:
+                progress.advance(sum(waiting[line] == 0 for line in {line_of[n] for n in batch}), self._rate(progress))
+        for number, numbers in enumerate(parts_of, first):
+            if any(self._is_capped(len(sources[n]), found[n][0]) for n in numbers):
+                self.capped.append(number)
+            yield self._joined([found[n] for n in numbers])
+
+    def _parts(self, line: str, number: int) -> list[list[str]]:
+        """The line as pieces, in as many parts as it takes; none for a blank line."""
+        text = self.segmentation.clean(line)
+        if not text:
+            return []
+        pieces = self._pieces(text)
+        if len(pieces) <= self.limit:
+            return [pieces]
+        what = f"{self.name}, line {number}: {len(pieces):,} pieces, more than {self.limit:,}"
+        if self.long_lines == "blank":
+            self.warn(f"{what}: left blank")
+            return []
+        parts = [self._pieces(part) for part in split_to_fit(text, lambda part: len(self._pieces(part)), self.limit)]
+        self.warn(f"{what}: translated in {len(parts)} parts")
+        return parts
+
+    def _pieces(self, text: str) -> list[str]:
+        return self.segmentation.encode(text).split()
+
+    def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Scored]:
+        """The n-th best of all parts together is the n-th best of the line."""
+        if not parts:
+            return [Scored("", 0.0)]
+        if len(parts) == 1:
+            return [Scored(self._text(one), one.score) for one in parts[0]]
+        joined = []
+        for hypotheses in zip(*parts, strict=False):
+            texts = [self._text(one) for one in hypotheses]
+            scores = [score for one in hypotheses for score in one.token_scores]
+            joined.append(
+                Scored(
+                    self.joint.join(text for text in texts if text), sum(scores) / len(scores) ** self.options.lenpen
+                )
+            )
+        return joined
+
+    def _text(self, hypothesis: Hypothesis) -> str:
+        # no piece of ours holds a line end, but a dictionary from elsewhere may
+        return self.segmentation.clean(self.segmentation.decode(" ".join(hypothesis.pieces)))
+
+    def _is_capped(self, source: int, best: Hypothesis) -> bool:
+        return len(best.pieces) >= min(self.options.cap(source), self.backend.max_target_length)
+
+    def _rate(self, progress: Progress) -> str:
+        return f"{self.tokens / max(progress.seconds_so_far(), 1e-9):,.0f} tokens/s"
