@@ -147,3 +147,22 @@ def drop_fast_path_weights(state_dict: dict[str, Any], prefix: str) -> None:
     for name in ("in_proj", "out_proj", "fc1", "fc2"):
         for kind in ("weight", "bias"):
             state_dict.pop(f"{prefix}{name}_{kind}", None)
+
+
+def can_pack() -> bool:
+    """Whether this torch has oneDNN's packed matrix products (torch's compiler uses them too); not all builds do."""
+    return torch.backends.mkldnn.is_available() and all(
+        hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise")
+    )
+
+
+def pack_matrix(weight: torch.Tensor, rows: int) -> torch.Tensor:
+    """A copy of a matrix (out, in) in oneDNN's order for products with about so many rows; only oneDNN can read it."""
+    packed: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+    return packed
+
+
+def packed_product(x: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """x W' + b, with W from ``pack_matrix``: (..., in) to (..., out)."""
+    product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+    return product

@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.data.lines import read_lines, write_lines
     from owf_fairseq.decoding.fairseq_backend import FairseqBackend
     from owf_fairseq.decoding.search import SearchOptions
-    from owf_fairseq.decoding.translate import Batching, Translator
+    from owf_fairseq.decoding.translator import Batching, Translator
     from owf_fairseq.errors import InputError, collect
     from owf_fairseq.progress import Progress
 

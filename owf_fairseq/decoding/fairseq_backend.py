@@ -12,10 +12,12 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
+from owf_fairseq import compat
 from owf_fairseq.data.lines import PathLike
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.generator import CappedEnsemble, CappedGenerator
+from owf_fairseq.decoding.packed import pack
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
 from owf_fairseq.parameters import given_flags, unknown_arch
@@ -31,6 +33,7 @@ class FairseqBackend:
         source, target: dictionaries.
         device: where to decode, see ``choose_device``.
         fp16: decode in half precision.
+        packed: lay matrices out for a CPU (see ``packed.py``); by default wherever it can be done.
         data: where the dictionaries come from; None for a model that was not trained.
     """
 
@@ -43,9 +46,13 @@ class FairseqBackend:
         target: Dictionary,
         device: torch.device,
         fp16: bool = False,
+        packed: bool = True,
         data: RecordedData | None = None,
     ) -> None:
-        self.models = [prepare_for_decoding(model, device, fp16) for model in models]
+        self.parameters = [sum(weight.numel() for weight in model.parameters()) for model in models]
+        """Of each model, a shared tensor counted once."""
+        self.packed = packed and device.type == "cpu" and compat.can_pack()
+        self.models = [prepare_for_decoding(model, device, fp16, self.packed) for model in models]
         self.source = source
         self.target = target
         self.device = device
@@ -56,7 +63,12 @@ class FairseqBackend:
 
     @classmethod
     def from_checkpoint(
-        cls, checkpoints: str, data: PathLike | None = None, cpu: bool = False, fp16: bool = False
+        cls,
+        checkpoints: str,
+        data: PathLike | None = None,
+        cpu: bool = False,
+        fp16: bool = False,
+        packed: bool = True,
     ) -> FairseqBackend:
         """Loads a checkpoint.
 
@@ -64,6 +76,7 @@ class FairseqBackend:
             checkpoints: a path; several with ``:`` between, as in fairseq's ``--path``, for an ensemble.
             data: the folder with their dictionaries; by default it is found, see ``find_data``.
             cpu, fp16: see ``choose_device``.
+            packed: see the class.
 
         Raises:
             InputError: with all problems of all checkpoints.
@@ -91,7 +104,7 @@ class FairseqBackend:
         if problems:
             raise InputError(problems)
         recorded, source, target = found[0]
-        return cls(models, source, target, device, fp16, recorded)
+        return cls(models, source, target, device, fp16, packed, recorded)
 
     @classmethod
     def from_arch(
@@ -101,6 +114,7 @@ class FairseqBackend:
         flags: Sequence[str] = (),
         cpu: bool = False,
         fp16: bool = False,
+        packed: bool = True,
         seed: int = 1,
     ) -> FairseqBackend:
         """A model with random weights and one matrix of embeddings, to measure speed with.
@@ -110,6 +124,7 @@ class FairseqBackend:
             vocab_size: of both languages, special symbols included.
             flags: fairseq's flags of the model and ours, as typed.
             cpu, fp16: see ``choose_device``.
+            packed: see the class.
             seed: of the weights.
 
         Raises:
@@ -130,7 +145,7 @@ class FairseqBackend:
             model = build_model(args, dictionary, dictionary)
         finally:
             torch.random.set_rng_state(state)
-        return cls([model], dictionary, dictionary, device, fp16)
+        return cls([model], dictionary, dictionary, device, fp16, packed)
 
     @property
     def source_symbols(self) -> list[str]:
@@ -207,12 +222,14 @@ def choose_device(cpu: bool, fp16: bool) -> torch.device:
     return device
 
 
-def prepare_for_decoding(model: Any, device: torch.device, fp16: bool) -> Any:
+def prepare_for_decoding(model: Any, device: torch.device, fp16: bool, packed: bool) -> Any:
     """The model on the device, in eval mode, without what only training needs."""
     if fp16:
         model.half()
     model.to(device).eval()
     model.make_generation_fast_(need_attn=False)
+    if packed:
+        pack(model)
     return model
 
 

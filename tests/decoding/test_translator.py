@@ -6,7 +6,7 @@ import pytest
 
 from owf_fairseq.data.segmentation import NoSegmentation
 from owf_fairseq.decoding.search import Hypothesis
-from owf_fairseq.decoding.translate import Batching, Translator
+from owf_fairseq.decoding.translator import Batching, Translator
 from owf_fairseq.errors import InputError
 from owf_fairseq.progress import Progress
 
