@@ -18,8 +18,8 @@ EXAMPLE = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of the subcommand."""
     parser.description = (
-        f"{HELP}.\nThe text is cut into pieces as `owf prepare` recorded it beside the data, and these are joined again.\n"
-        "Only LF separates lines; blank lines stay blank. A line's translation depends neither on its\n"
+        f"{HELP}.\nThe text is cut into pieces as `owf prepare` recorded it beside the data, and they are\n"
+        "joined again. Only LF separates lines; blank lines stay blank. A line's translation depends neither on its\n"
         "neighbours nor on the size of the batches, up to rounding."
     )
     parser.add_argument(

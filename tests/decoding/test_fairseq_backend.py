@@ -32,6 +32,40 @@ def test_a_batch_gives_what_its_sentences_give_alone(arch):
     assert {len(found[0].pieces) for found in together} == {options.cap(len(source)) for source in batch}
 
 
+def test_a_sentence_that_may_have_no_piece_beside_one_that_may():
+    backend = FairseqBackend.from_arch("owf_tiny", 60, cpu=True)
+    options = SearchOptions(nbest=5, max_len_a=0.4, max_len_b=0, min_len=0)
+    batch = [["w1"], ["w2"] * 9]
+    (none,), (alone,), together = (
+        *(backend.search([source], options) for source in batch),
+        backend.search(batch, options),
+    )
+    assert [len(one.pieces) for one in none] == [len(one.pieces) for one in together[0]] == [0]
+    assert [one.pieces for one in together[1]] == [one.pieces for one in alone]
+
+
+def test_sentences_some_of_whose_hypotheses_end_before_the_cap():
+    backend = FairseqBackend.from_arch("owf_tiny", 60, cpu=True)
+    (model,), eos = backend.models, backend.target.eos()
+    normalized = model.get_normalized_probs
+
+    def more_likely_to_end(*args, **kwargs):
+        log_probs = normalized(*args, **kwargs)
+        log_probs[..., eos] += 2.5
+        return log_probs.log_softmax(-1)
+
+    model.get_normalized_probs = more_likely_to_end
+    options = SearchOptions(nbest=5, max_len_a=0.5, max_len_b=2)
+    batch = sources(backend, 30)
+    lengths = set()
+    for source, found in zip(batch, backend.search(batch, options), strict=True):
+        (alone,) = backend.search([source], options)
+        assert [one.pieces for one in found] == [one.pieces for one in alone]
+        lengths |= {options.cap(len(source)) - len(one.pieces) for one in found}
+    assert 0 in lengths
+    assert len(lengths) > 1
+
+
 def test_scores_are_the_log_probabilities_of_the_training_forward():
     backend = FairseqBackend.from_arch("owf_tiny_one_wide_ffn", 60, cpu=True)
     (source,) = sources(backend, 1)

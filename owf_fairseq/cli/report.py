@@ -1,0 +1,61 @@
+"""`owf report`: our results in the shape of the paper's tables."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "write results as a table of the paper, ours beside the paper's"
+EXAMPLE = (
+    "owf report scores.json speed.json --table one_wide\n"
+    "owf report speed.json --table batch_size --output batch_sizes.md"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the flags of the subcommand."""
+    parser.description = (
+        f"{HELP}.\nIt reads the JSON of `owf evaluate` and `owf benchmark` and joins them by the models' names.\n"
+        "A model's row is that of its configuration and width, which the benchmark says, or the name itself:\n"
+        "owf_big_one_wide_ffn, big_shared_enc_no_dec_24576. Models that are not in the paper's table stand below."
+    )
+    parser.add_argument("results", nargs="+", metavar="JSON", help="of `owf evaluate --json` or `owf benchmark --json`")
+    parser.add_argument(
+        "--table",
+        default="one_wide",
+        metavar="NAME",
+        help="of the paper: sharing, dropping, one_wide (default), other, custom_sharing, attention or batch_size",
+    )
+    parser.add_argument(
+        "--only-ours", action="store_true", help="leave out rows and columns of the paper that have no number of ours"
+    )
+    parser.add_argument("--output", metavar="FILE", help="write Markdown there as well")
+    parser.add_argument("--json", metavar="FILE", help="write JSON there as well")
+    parser.add_argument("--overwrite", action="store_true", help="replace --output and --json if they exist")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the table as Markdown."""
+    import os
+
+    from owf_fairseq.data.lines import write_lines
+    from owf_fairseq.errors import InputError, collect
+    from owf_fairseq.report import report, tables_of_the_paper
+    from owf_fairseq.results import read_results
+
+    problems = [
+        f"`--{name}` {path} exists: name another file, or replace it with `--overwrite`"
+        for name, path in (("output", args.output), ("json", args.json))
+        if path is not None and os.path.exists(path) and not (args.overwrite and os.path.isfile(path))
+    ]
+    if args.table not in tables_of_the_paper():
+        problems.append(f"`--table` must be one of {', '.join(tables_of_the_paper())}, but is '{args.table}'")
+    results = collect(problems, lambda: read_results(args.results))
+    if problems or results is None:
+        raise InputError(problems)
+    made = report(results, args.table, args.only_ours)
+    print(made.as_markdown(), flush=True)
+    if args.output:
+        write_lines(args.output, made.as_markdown().split("\n"))
+    if args.json:
+        write_lines(args.json, made.as_json().split("\n"))
+    return 0

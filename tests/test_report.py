@@ -1,0 +1,168 @@
+"""Our results in the paper's tables: the right row, the paper's numbers beside ours, from the commands' own JSON."""
+
+import json
+
+import pytest
+
+from owf_fairseq import cli, paper
+from owf_fairseq.errors import InputError
+from owf_fairseq.report import BATCH_SIZES, report, tables_of_the_paper
+from owf_fairseq.results import Ours, Results, arch_of_name, read_results
+from owf_fairseq.sharing import SIZES
+from owf_fairseq.tables import Report
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """The JSON of both commands for two small models, whose translations are made up."""
+    folder = tmp_path_factory.mktemp("measured")
+    reference = [f"this is the sentence with the number {n} in it" for n in range(40)]
+    (folder / "ref").write_text("\n".join(reference) + "\n")
+    (folder / "owf_tiny").write_text("\n".join(line.replace("number", "figure") for line in reference) + "\n")
+    (folder / "owf_tiny_one_wide_ffn").write_text("\n".join(reference[:30] + ["this is one"] * 10) + "\n")
+    names = ["owf_tiny", "owf_tiny_one_wide_ffn"]
+    scores, speed = folder / "scores.json", folder / "speed.json"
+    files = [str(folder / name) for name in names]
+    flags = ["--ref", str(folder / "ref"), "--baseline", "owf_tiny", "--samples", "100", "--json", str(scores)]
+    assert cli.main(["evaluate", *files, *flags]) == 0
+    flags = ["--lengths", "4/5", "--sentences", "2", "--runs", "2", "--batch-sizes", "1,2", "--vocab-size", "100"]
+    assert cli.main(["benchmark", *names, *flags, "--cpu", "--json", str(speed)]) == 0
+    return scores, speed
+
+
+def cells(made: Report) -> list[dict[str, str]]:
+    """The rows by column; the paper's column has the name of the one before it, with a P."""
+    header = list(made.header)
+    names = [f"{header[n - 1]} P" if name == "paper" else name for n, name in enumerate(header)]
+    return [dict(zip(names, row, strict=True)) for row in made.rows]
+
+
+def test_ours_stand_beside_the_papers(measured, capsys, tmp_path):
+    scores, speed = measured
+    output, as_json = tmp_path / "table.md", tmp_path / "table.json"
+    capsys.readouterr()
+    assert cli.main(["report", str(scores), str(speed), "--output", str(output), "--json", str(as_json)]) == 0
+    assert capsys.readouterr().out == output.read_text()
+    data = {one["name"]: one["scores"] for one in json.loads(scores.read_text())["systems"]}
+    speeds = json.loads(speed.read_text())["measurements"]
+    base, *_, wide, _ = table = cells(report(read_results(measured), "one_wide"))
+    assert [row["model"] for row in table] == [
+        "Transformer Big (owf_tiny)",
+        "SharedEncNoDec 4096",
+        "SharedEncNoDec 24576",
+        "SharedEncNoDec 49152 (owf_tiny_one_wide_ffn)",
+        "SharedEncNoDec 98304",
+    ]
+    assert (base["BLEU P"], wide["BLEU P"], wide["chrF P"], wide["COMET P"]) == ("35.6", "36.5 †", "63.2 †", "59.6")
+    assert (wide["speed, % P"], wide["parameters P"], wide["parameters, % P"]) == ("+24", "228 M", "100")
+    for row, name in ((base, "owf_tiny"), (wide, "owf_tiny_one_wide_ffn")):
+        for metric, column in (("bleu", "BLEU"), ("chrf", "chrF")):
+            mark = " †" if data[name][metric]["significant"] else ""
+            assert row[column] == f"{data[name][metric]['score']:.1f}{mark}"
+        one = next(entry for entry in speeds if entry["name"] == name and entry["batch_size"] == 1)
+        assert row["tokens/s"].startswith(f"{one['tokens_per_s']['mean']:,.1f} ± ")
+    assert wide["BLEU"].endswith("†")
+    assert base["COMET"] == wide["COMET"] == "-"
+    assert wide["parameters, %"] == "100"
+    assert table[1]["BLEU"] == "-"
+    assert [row["ours"] and row["ours"]["name"] for row in json.loads(as_json.read_text())["rows"]] == [
+        "owf_tiny", None, None, "owf_tiny_one_wide_ffn", None
+    ]  # fmt: skip
+
+
+def test_the_table_of_batch_sizes(measured):
+    _, speed = measured
+    entries = {
+        (e["name"], e["batch_size"]): e["tokens_per_s"]["mean"] for e in json.loads(speed.read_text())["measurements"]
+    }
+    made = report(read_results([speed]), BATCH_SIZES)
+    assert list(made.header) == ["batch", "owf_tiny", "paper", "owf_tiny_one_wide_ffn", "paper", "speed-up, %", "paper"]
+    assert [row[0] for row in made.rows] == [str(2**n) for n in range(10)]
+    ratio = entries["owf_tiny_one_wide_ffn", 2] / entries["owf_tiny", 2]
+    assert made.rows[1][5:] == [f"{100 * (ratio - 1):+.0f}", "+18"]
+    assert made.rows[9] == ["512", "-", "2,512.0 ± 50.1", "-", "1,957.9 ± 32.6", "-", "-22"]
+
+
+@pytest.mark.parametrize("table", tables_of_the_paper())
+def test_every_table_has_the_papers_rows_and_every_arch_its_own(table):
+    if table == BATCH_SIZES:
+        return
+    of_paper = [row for row in paper.rows() if row.table == table]
+    models = {}
+    for row in of_paper:
+        if row.size != "decoder_only" and row.pair == "en-de":
+            name = f"{row.size}_{row.configuration}" + (f"_{row.shared_ffn_dim}" if row.shared_ffn_dim else "")
+            models[name.removesuffix("_individual")] = row
+    results = Results({name: Ours(name, *arch_of_name(name)) for name in models})
+    made = report(results, table)
+    labels = [row[0] for row in made.rows]
+    assert labels == [
+        f"{row.row} ({next(name for name, one in models.items() if one is row)})" if row in models.values() else row.row
+        for row in of_paper
+    ]
+    for row in of_paper:
+        if row.slip:
+            assert any(str(row.slip) in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        ("owf_big", ("owf_big", None)),
+        ("big_one_wide_ffn", ("owf_big_one_wide_ffn", None)),
+        ("owf_big_shared_enc_no_dec_24576", ("owf_big_shared_enc_no_dec", 24576)),
+        ("base_cycle_2", ("owf_base_cycle_2", None)),
+        ("base_cycle_2_2048", ("owf_base_cycle_2", 2048)),
+        ("my_model", (None, None)),
+        ("", (None, None)),
+    ],
+)
+def test_names_say_the_arch(name, arch):
+    assert arch_of_name(name) == arch
+
+
+def test_models_that_are_not_in_the_table_stand_below(measured):
+    results = read_results(measured)
+    results.models["mine"] = Ours("mine", scores={"bleu": {"score": 12.34, "significant": False}})
+    assert cells(report(results, "one_wide"))[-1]["model"] == "mine"
+    assert cells(report(results, "one_wide"))[-1]["BLEU"] == "12.3"
+
+
+@pytest.mark.parametrize("size", sorted(SIZES))
+def test_one_wide_ffn_is_the_papers_row_at_every_size(size):
+    name = f"owf_{size}_one_wide_ffn"
+    made = report(Results({name: Ours(name, name)}), "one_wide")
+    assert [row[0] for row in made.rows if name in row[0]] == [f"SharedEncNoDec 49152 ({name})"]
+
+
+def test_only_ours_leaves_out_what_was_not_measured(measured):
+    made = report(read_results(measured), "one_wide", only_ours=True)
+    assert [row["model"] for row in cells(made)] == [
+        "Transformer Big (owf_tiny)",
+        "SharedEncNoDec 49152 (owf_tiny_one_wide_ffn)",
+    ]
+    assert "COMET" not in made.header
+    assert {"BLEU", "chrF", "tokens/s", "speed, %", "parameters"} < set(made.header)
+    assert not any("exact" in note for note in made.notes)
+
+
+def test_wrong_files_and_flags(measured, tmp_path, capsys):
+    (tmp_path / "other.json").write_text('{"kind": "something"}')
+    (tmp_path / "text").write_text("text")
+    (tmp_path / "copy.json").write_bytes(measured[0].read_bytes())
+    files = [str(tmp_path / name) for name in ("other.json", "text", "missing.json", "copy.json")]
+    flags = ["--table", "best", "--output", str(tmp_path / "text")]
+    assert cli.main(["report", str(measured[0]), *files, *flags]) == 2
+    said = capsys.readouterr().err
+    for part in (
+        "other.json is no JSON of",
+        "text is no JSON of",
+        "missing.json can't be read",
+        "both hold the evaluation of 'owf_tiny'",
+        "`--table` must be one of sharing, dropping, one_wide, other, custom_sharing, attention, batch_size, but is ",
+        "text exists",
+    ):
+        assert part in said
+    assert (tmp_path / "text").read_text() == "text"
+    with pytest.raises(InputError, match="needs a benchmark"):
+        report(read_results([measured[0]]), BATCH_SIZES)
