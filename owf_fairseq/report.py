@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.evaluation.paper_speed import batch_rows
+from owf_fairseq.evaluation.significance import DAGGER
 from owf_fairseq.paper import PaperRow, rows
-from owf_fairseq.results import DAGGER, Key, Ours, Results, configuration_key
+from owf_fairseq.results import Key, Ours, Results, configuration_key
 from owf_fairseq.sharing import SIZES
 from owf_fairseq.tables import Report, number
 

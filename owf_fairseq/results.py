@@ -11,9 +11,8 @@ from typing import Any
 
 from owf_fairseq.data.lines import PathLike
 from owf_fairseq.errors import InputError
+from owf_fairseq.evaluation.significance import DAGGER
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, wide_ffn_dim
-
-DAGGER = "†"
 
 Key = tuple[frozenset[tuple[str, object]], float]
 """A configuration, by the flags that it stands for, and its width as in ``relative_width``."""

@@ -11,7 +11,7 @@ from typing import BinaryIO
 HELP = "translate text with a checkpoint, one output line for each input line"
 EXAMPLE = (
     "owf translate runs/my-model/checkpoint_best.pt --input test.en --output test.de\n"
-    'echo "Turn on the light" | owf translate runs/my-model/checkpoint_best.pt'
+    "owf translate runs/my-model/checkpoint_best.pt --nbest 5 <test.en >test.nbest"
 )
 
 

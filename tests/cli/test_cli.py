@@ -63,7 +63,7 @@ def test_every_subcommand_is_documented(name, capsys):
 def test_every_example_parses(name):
     module = importlib.import_module(f"owf_fairseq.cli.{name}")
     for example in module.EXAMPLE.replace("\\\n", " ").splitlines():
-        args, others = cli.make_parser().parse_known_args(shlex.split(example)[1:])
+        args, others = cli.make_parser().parse_known_args(shlex.split(example.split(" <")[0])[1:])
         assert args.command == name
         assert args.passes_flags or not others
 

@@ -1,0 +1,111 @@
+"""`owf evaluate`: scores of translations, and whether systems differ."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "score translations with BLEU, chrF, spBLEU and COMET, and test whether systems differ significantly"
+EXAMPLE = (
+    "owf evaluate big.de one_wide_ffn.de --ref ref.de --baseline big --json scores.json\n"
+    "owf evaluate big.de one_wide_ffn.de --ref ref.A.de ref.B.de --src src.en --metrics bleu chrf comet\n"
+    "owf evaluate --directions runs/big runs/one_wide_ffn --ref flores --baseline big --metrics spbleu"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the flags of the subcommand."""
+    from owf_fairseq.evaluation.comet import DEFAULT_MODEL
+    from owf_fairseq.evaluation.direction_files import LAYOUT
+
+    parser.usage = "owf evaluate HYP [HYP ...] --ref REF [REF ...] [options]"
+    parser.description = (
+        f"{HELP}.\nTexts are plain and have one segment a line; line n of all files belongs together. A flag that "
+        "takes several\nnames takes all up to the next flag: put hypotheses first, or after `--`. Warnings of what "
+        "looks wrong with the\ntexts go to standard error."
+    )
+    parser.add_argument(
+        "hypotheses", nargs="*", metavar="HYP", help="a file, or NAME=FILE to choose the name in the table"
+    )
+    parser.add_argument(
+        "--ref",
+        nargs="+",
+        required=True,
+        metavar="REF",
+        help="one reference or more: BLEU and chrF are multi-reference scores then, COMET's is the mean over them",
+    )
+    parser.add_argument("--src", metavar="SRC", help="the source text; COMET needs it")
+    parser.add_argument(
+        "--baseline",
+        metavar="HYP",
+        help="compare all others with this one, by name or file, by paired bootstrap resampling: † marks p < 0.05",
+    )
+    parser.add_argument(
+        "--metrics",
+        nargs="+",
+        default=["bleu", "chrf"],
+        metavar="METRIC",
+        help="of bleu chrf spbleu comet (default: bleu chrf)",
+    )
+    parser.add_argument(
+        "--directions",
+        action="store_true",
+        help="every name is a folder with files of many directions: scores of each, and of all together (comparing "
+        "systems on 90 directions of 1,012 segments takes 7 GB of memory)",
+    )
+    parser.add_argument(
+        "--target-lang",
+        metavar="LANG",
+        help="of the hypotheses: chooses BLEU's tokenizer, zh, ja-mecab, ko-mecab, or char for Thai, Lao, Khmer, "
+        "Burmese and Tibetan (default, and for all others: 13a)",
+    )
+    parser.add_argument("--tokenize", metavar="NAME", help="sacreBLEU's tokenizer for BLEU, whatever the language")
+    parser.add_argument(
+        "--comet-model",
+        metavar="MODEL",
+        default=DEFAULT_MODEL,
+        help="COMET's model: a name, a checkpoint, or the folder with hparams.yaml and checkpoints/ (default: the "
+        f"paper's, {DEFAULT_MODEL})",
+    )
+    parser.add_argument(
+        "--gpus", type=int, choices=(0, 1), help="for COMET (default: 1 if there is one, else 0, the CPU)"
+    )
+    parser.add_argument("--samples", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1000)")
+    parser.add_argument("--decimals", type=int, default=1, metavar="N", help="of scores in the table (default: 1)")
+    parser.add_argument("--json", metavar="FILE", help="also write everything as JSON, unrounded")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    parser.epilog = f"{LAYOUT}\n\n{parser.epilog}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints one table, and writes the JSON."""
+    import sys
+
+    from owf_fairseq.data.lines import write_lines
+    from owf_fairseq.errors import InputError
+    from owf_fairseq.evaluation import directions, evaluate
+    from owf_fairseq.evaluation.metrics import Settings
+
+    def warn(text: str) -> None:
+        print(f"owf evaluate: warning: {text}", file=sys.stderr, flush=True)
+
+    settings = Settings(args.metrics, args.tokenize, args.comet_model, args.gpus, args.samples)
+    problems = evaluate.check_json(args.json)
+    if args.decimals < 0:
+        problems.append(f"`--decimals` must be 0 or more, but is {args.decimals}")
+    if args.directions and args.target_lang:
+        problems.append("`--target-lang` does not go with `--directions`: each direction has its own")
+    texts = (args.hypotheses, args.ref, args.src)
+    how = {"baseline": args.baseline, "settings": settings, "warn": warn, "problems": problems}
+    if args.directions:
+        data = directions.evaluate_directions(*texts, **how)
+        report = directions.report(data, args.decimals)
+    else:
+        data = evaluate.evaluate(*texts, language=args.target_lang, **how)
+        report = evaluate.report(data, args.decimals)
+    print(report.as_markdown() if args.markdown else report.as_text(), flush=True)
+    if args.json:
+        try:
+            write_lines(args.json, report.as_json().split("\n"))
+        except OSError as error:
+            raise InputError(f"`--json` {args.json} can't be written: {error.strerror or error}") from error
+    return 0
