@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains and compares small translation models on real text: installs, fetches a corpus, prepares it, trains on the CPU,
-# translates the held-out test set, and prints a table (also written to table.md and table.json in the output folder).
+# translates the held-out test set, scores the translations, measures how fast the models decode, and prints a table
+# beside the paper's (in the output folder: test.TARGET in each model's folder, scores.json, speed.json, table.md).
 #
 #   bash scripts/quickstart.sh
 #   bash scripts/quickstart.sh --langs en-ro --archs "owf_small owf_small_no_dec"
@@ -55,15 +56,15 @@ repeated=$(printf '%s\n' "${arch_list[@]}" | sort | uniq -d)
 vocab_size=3000
 updates=6000
 interval=1000
-rounds=2
 log_interval=200
 limit=()
+speed=(--sentences 100)
 if [ -n "$smoke" ]; then
   updates=6
   interval=3
-  rounds=1
   log_interval=2
   limit=(--limit 24)
+  speed=(--sentences 4 --runs 2)
 fi
 if [ -z "$output" ]; then
   output=$ROOT/runs/quickstart${smoke:+-smoke}-$langs
@@ -156,21 +157,49 @@ wait_for_trainers() {
   [ -z "$failed" ] || fail "fairseq-train failed for$failed"
 }
 
-# One thread and one sentence at a time, as the paper measures; beam 5.
+# translate ARCH: the test set, line by line.
 translate() {
-  local arch=$1 round=$2
-  local out=$output/$arch/test.$round.out log=$output/$arch/test.$round.log
-  OMP_NUM_THREADS=1 "$VENV/bin/fairseq-generate" "$output/data" --user-dir "$ROOT/owf_fairseq" \
-    --source-lang "$source" --target-lang "$target" --cpu --path "$output/$arch/checkpoint_best.pt" \
-    --gen-subset test --beam 5 --batch-size 1 --required-batch-size-multiple 1 --max-len-a 2 --max-len-b 10 \
-    --remove-bpe sentencepiece --num-workers 0 >"$out.tmp" 2>"$log" || { cat "$log" >&2; fail "fairseq-generate failed"; }
-  mv "$out.tmp" "$out"
-  sed -n 's/.*\(Translated .* sentences\)/\1/p' "$out" "$log"
+  "$VENV/bin/owf" translate "$output/$1/checkpoint_best.pt" --input "$output/corpus/test.$source" \
+    --output "$output/$1/test.$target" --overwrite --cpu
+}
+
+# The models are compared with the first, which is the only one if there is one only.
+evaluate() {
+  local arch hypotheses=() tokenizer=(--target-lang "$target")
+  for arch in "${arch_list[@]}"; do hypotheses+=("$arch=$output/$arch/test.$target"); done
+  # for these two, sacreBLEU's own tokenizers need MeCab
+  case $target in
+    ja) tokenizer=(--tokenize char) ;;
+    ko) tokenizer=(--tokenize 13a) ;;
+  esac
+  "$VENV/bin/owf" evaluate "${hypotheses[@]}" --ref "$output/corpus/test.$target" "${tokenizer[@]}" \
+    --baseline "${arch_list[0]}" --json "$output/scores.json"
+}
+
+# As the paper measures: one sentence at a time, beam 5, one thread, five runs; all models in turn in each of them.
+benchmark() {
+  local arch models=()
+  for arch in "${arch_list[@]}"; do models+=("$arch=$output/$arch/checkpoint_best.pt"); done
+  "$VENV/bin/owf" benchmark "${models[@]}" --input "$output/corpus/test.$source" --cpu "${speed[@]}" \
+    --json "$output/speed.json" --overwrite
+}
+
+# samples: the first test sentences with all translations.
+samples() {
+  local line arch
+  for line in 1 2 3 4 5 6 7 8 9 10; do
+    printf '\n'
+    printf '%-24s %s\n' source "$(sed -n "${line}p" "$output/corpus/test.$source")" \
+      reference "$(sed -n "${line}p" "$output/corpus/test.$target")"
+    for arch in "${arch_list[@]}"; do
+      printf '%-24s %s\n' "$arch" "$(sed -n "${line}p" "$output/$arch/test.$target")"
+    done
+  done
 }
 
 # A function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
 main() {
-  local known arch languages round
+  local known arch languages
   ensure_venv
   known=$("$VENV/bin/owf" params --list --json)
   for arch in "${arch_list[@]}"; do
@@ -180,7 +209,7 @@ main() {
     esac
   done
   same_settings "$output/settings.txt" "$(printf '%s\n' "langs: $langs" "archs: $archs" "corpus: $WHEEL ${limit[*]-}" \
-    "vocab-size: $vocab_size" "training: ${training[*]}" "rounds: $rounds")"
+    "vocab-size: $vocab_size" "training: ${training[*]}" "speed: ${speed[*]}")"
 
   step corpus make_corpus
   step prepare prepare
@@ -189,15 +218,17 @@ main() {
   source=${languages% *}
   target=${languages#* }
   step train train
-  # In alternation, so that a noisy machine slows all models alike.
-  for round in $(seq "$rounds"); do
-    for arch in "${arch_list[@]}"; do
-      step "translate-$arch-$round" translate "$arch" "$round"
-    done
+  for arch in "${arch_list[@]}"; do
+    step "translate-$arch" translate "$arch"
   done
+  step evaluate evaluate
+  step benchmark benchmark
 
+  say "ten of the test sentences"
+  samples
   say "results"
-  "$VENV/bin/python" "$ROOT/scripts/quickstart_table.py" --run "$output" --archs "${arch_list[@]}" --rounds "$rounds"
+  "$VENV/bin/owf" report "$output/scores.json" "$output/speed.json" --table one_wide --only-ours \
+    --output "$output/table.md" --overwrite
   say "all steps together took $(minutes "$(steps_seconds)") after the installation ($(minutes "$(sed -n 2p "$VENV/.installed")")); $output/table.md"
 }
 

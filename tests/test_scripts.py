@@ -23,7 +23,7 @@ def run(*command):
 
 def test_there_are_scripts():
     assert {"quickstart.sh", "test.sh", "test_matrix.sh"} <= {script.name for script in PROGRAMS}
-    assert {"bench_training.py", "quickstart_table.py"} <= {script.name for script in PYTHON_PROGRAMS}
+    assert {"bench_training.py", "warm_start.py"} <= {script.name for script in PYTHON_PROGRAMS}
 
 
 @pytest.mark.parametrize("script", PROGRAMS, ids=name_of)
