@@ -30,11 +30,13 @@ def quickstart_folder(tmp_path_factory):
     """A folder as it is after the quickstart: the package, and toy text prepared where the README looks for it."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "owf_fairseq").symlink_to(USER_DIR)
+    corpus = folder / "runs/quickstart-en-de/corpus"
+    corpus.mkdir(parents=True)
     for split, sentences in (("train", 200), ("valid", 10), ("test", 10)):
         english = [f"turn on light number {number} in room {number % 7}" for number in range(sentences)]
-        (folder / f"{split}.en").write_text("\n".join(english) + "\n")
-        (folder / f"{split}.de").write_text("\n".join(line.upper() for line in english) + "\n")
-    prefixes = [argument for split in ("train", "valid", "test") for argument in (f"--{split}", str(folder / split))]
+        (corpus / f"{split}.en").write_text("\n".join(english) + "\n")
+        (corpus / f"{split}.de").write_text("\n".join(line.upper() for line in english) + "\n")
+    prefixes = [argument for split in ("train", "valid", "test") for argument in (f"--{split}", str(corpus / split))]
     data = str(folder / "runs/quickstart-en-de/data")
     assert cli.main(["prepare", *prefixes, "--langs", "en-de", "--vocab-size", "120", "--output", data]) == 0
     return folder
@@ -86,10 +88,12 @@ def test_train_generate_python_and_tools_run_as_printed(quickstart_folder, monke
     monkeypatch.chdir(quickstart_folder)
     exec(compile(PYTHON[0], "README.md", "exec"), {})
     assert capsys.readouterr().out.strip()
-    assert {command[1] for command in ON_A_MODEL} == {"inspect", "average", "convert"}
+    tools = {"inspect", "average", "convert", "translate", "evaluate", "benchmark", "report"}
+    assert {command[1] for command in ON_A_MODEL} == tools
     for command in ON_A_MODEL:
         assert cli.main(command[1:]) == 0, command
-        assert capsys.readouterr().out.strip()
+        assert command[1] == "translate" or capsys.readouterr().out.strip()
+    assert len((quickstart_folder / "runs/my-model/test.de").read_text().splitlines()) == 10
 
 
 def test_every_arch_and_file_that_is_named_exists():

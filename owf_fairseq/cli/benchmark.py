@@ -1,0 +1,275 @@
+"""`owf benchmark`: how fast models decode, and why."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from owf_fairseq.errors import InputError
+
+if TYPE_CHECKING:
+    from owf_fairseq.evaluation.device_profiles import DeviceProfile
+    from owf_fairseq.tables import Report
+
+HELP = "measure how fast models decode, in turn and in one run, or predict it from their shapes"
+EXAMPLE = (
+    "owf benchmark vanilla=runs/a/checkpoint_best.pt wide=runs/b/checkpoint_best.pt --input test.en --json speed.json\n"
+    "owf benchmark owf_base owf_base_no_dec owf_base_one_wide_ffn --cpu --lengths 12/12 26/30 50/60\n"
+    "owf benchmark owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4,8,16,32 --plot speed.png\n"
+    "owf benchmark as_fairseq=owf_big owf_big owf_big_one_wide_ffn --unpacked as_fairseq --cpu\n"
+    "owf benchmark --predict owf_big owf_big_one_wide_ffn --batch-sizes 1,8,64,512"
+)
+
+PASSES_FLAGS = True
+"""What the parser does not know, models and fairseq's flags, comes to ``run`` as ``args.fairseq_flags``."""
+
+MEASURING = ("input", "sentences", "runs", "warmup", "data", "unpacked", "memory")
+PREDICTING = ("profile", "peak_gflops", "bandwidth_gbs")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the flags of the subcommand."""
+    parser.usage = (
+        "owf benchmark [NAME=]MODEL [[NAME=]MODEL ...] [options] [fairseq's model flags for archs ...]\n"
+        "       owf benchmark --predict [NAME=]ARCH [[NAME=]ARCH ...] [options] [fairseq's model flags ...]\n"
+        "       owf benchmark --predict --paper"
+    )
+    parser.description = (
+        f"{HELP}.\nMODEL: a checkpoint (several with `:` between for an ensemble), or an arch, which gets random "
+        "weights.\nSpeeds are relative to the first model. Models come before flags that take several values.\n"
+        "tokens/s: pieces of the best hypotheses, end-of-sentence symbols not counted, for a second of search. All\n"
+        "models translate a batch before any gets the next one, so that ratios hold on a noisy machine."
+    )
+    what = parser.add_argument_group("what is decoded")
+    what.add_argument(
+        "--lengths",
+        nargs="+",
+        type=pair_of_lengths,
+        metavar="S/T",
+        help="random sentences of S pieces, translated to exactly T (default: 26/30)",
+    )
+    what.add_argument(
+        "--input", metavar="FILE", help="text to translate instead, sorted by length; for checkpoints, UTF-8"
+    )
+    what.add_argument(
+        "--sentences",
+        type=int,
+        metavar="N",
+        help="random sentences of a run, at least (default: 10; batches are full), or lines of --input, from its start "
+        "(default: all)",
+    )
+    what.add_argument(
+        "--batch-sizes",
+        type=comma_separated,
+        metavar="N,N,...",
+        help="sentences that are decoded together (default: 1); several give the table of the paper's appendix as well",
+    )
+    what.add_argument("--beam", type=int, metavar="N", help="beam size (default: 5)")
+    what.add_argument("--vocab-size", type=int, metavar="N", help="of archs, special symbols included (default: 32000)")
+    what.add_argument("--data", metavar="DIR", help="the checkpoints' binary data (default: where they were trained)")
+    how = parser.add_argument_group("how it is measured")
+    how.add_argument("--runs", type=int, metavar="N", help="times that everything is decoded (default: 5)")
+    how.add_argument("--warmup", type=int, metavar="N", help="untimed searches before (default: 1)")
+    how.add_argument("--threads", type=int, metavar="N", help="of torch (default: 1)")
+    how.add_argument("--cpu", action="store_true", default=None, help="use no GPU")
+    how.add_argument("--fp16", action="store_true", default=None, help="half precision, on a GPU")
+    how.add_argument(
+        "--unpacked",
+        nargs="*",
+        metavar="NAME",
+        help="leave matrices as they are, as fairseq does, of these models, or without names of all (default: on a "
+        "CPU, they are laid out for it when a model is loaded)",
+    )
+    how.add_argument(
+        "--memory",
+        action="store_true",
+        default=None,
+        help="peak memory as well, in a new process for each model and row of the table",
+    )
+    how.add_argument(
+        "--calibrate",
+        action="store_true",
+        default=None,
+        help="measure what this machine computes and reads a second, and show the speeds that this allows",
+    )
+    form = parser.add_argument_group("output")
+    form.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    form.add_argument("--json", metavar="FILE", help="write everything, with every run, as JSON")
+    form.add_argument("--plot", metavar="FILE", help="draw the speeds by batch size (.png, .pdf or .svg)")
+    form.add_argument("--overwrite", action="store_true", help="replace --json and --plot if they exist")
+    model = parser.add_argument_group("the cost model alone")
+    model.add_argument(
+        "--predict",
+        action="store_true",
+        help="measure nothing: what archs compute and read, how fast a device should be, and from which batch size on "
+        "the first model is ahead",
+    )
+    model.add_argument("--paper", action="store_true", help="with --predict: the paper's speeds beside the predictions")
+    model.add_argument(
+        "--profile",
+        metavar="NAME",
+        help="the device: v100 (default; the paper's, with overheads fitted to its speeds), or v100-roofline (its data "
+        "sheet alone); --calibrate: this machine",
+    )
+    model.add_argument("--peak-gflops", type=float, metavar="X", help="of another device, with ...")
+    model.add_argument("--bandwidth-gbs", type=float, metavar="X", help="... its memory's bandwidth in GB/s")
+
+
+def pair_of_lengths(text: str) -> tuple[int, int]:
+    """``26/30`` as numbers."""
+    source, _, target = text.partition("/")
+    if not (source.isdecimal() and target.isdecimal()):
+        raise argparse.ArgumentTypeError(f"'{text}' is not like 26/30 (name models before it)")
+    return int(source), int(target)
+
+
+def comma_separated(text: str) -> tuple[int, ...]:
+    """``1,2,4`` as numbers."""
+    numbers = text.split(",")
+    if not all(number.lstrip("-").isdecimal() for number in numbers):
+        raise argparse.ArgumentTypeError(f"'{text}' is not like 1,2,4")
+    return tuple(dict.fromkeys(map(int, numbers)))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measures or predicts, prints the tables and writes the files."""
+    tables = predicted(args) if args.predict or args.paper else measured(args)
+    if args.json:
+        from owf_fairseq.data.lines import write_lines
+
+        write_lines(args.json, tables[0].as_json().split("\n"))
+    if args.plot:
+        from owf_fairseq.evaluation.speed_plot import plot
+
+        plot(tables[0].data, args.plot)
+    print("\n\n".join(table.as_markdown() if args.markdown else table.as_text() for table in tables), flush=True)
+    return 0
+
+
+def measured(args: argparse.Namespace) -> Sequence[Report]:
+    """The tables of a measurement.
+
+    Raises:
+        InputError: with every problem of the command line and the models.
+    """
+    from owf_fairseq.errors import collect
+    from owf_fairseq.evaluation.benchmark import BenchmarkOptions, benchmark, prepare
+    from owf_fairseq.evaluation.benchmark_models import read_names
+    from owf_fairseq.evaluation.speed_report import tables
+
+    def warn(text: str) -> None:
+        print(f"owf benchmark: warning: {text}", file=sys.stderr)
+
+    problems = [f"`{flag(name)}` is for `--predict`" for name in PREDICTING if getattr(args, name) is not None]
+    problems += check_files(args)
+    options = BenchmarkOptions(**given(args))
+    named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
+    candidates = collect(problems, lambda: prepare(named, flags, options))
+    if problems or candidates is None:
+        raise InputError(problems)
+    return tables(benchmark(candidates, options, warn))
+
+
+def predicted(args: argparse.Namespace) -> Sequence[Report]:
+    """The tables of a prediction.
+
+    Raises:
+        InputError: with every problem of the command line.
+    """
+    from owf_fairseq.errors import collect
+    from owf_fairseq.evaluation.benchmark import BenchmarkOptions
+    from owf_fairseq.evaluation.benchmark_models import read_names, shapes_by_name
+    from owf_fairseq.evaluation.cost_model import Workload
+    from owf_fairseq.evaluation.prediction import predict
+
+    if args.paper:
+        from owf_fairseq.evaluation.paper_speed import compare_batch_sizes, compare_rows
+
+        others = [flag(name) for name in (*given(args), *PREDICTING, "plot", "json") if getattr(args, name)]
+        if args.fairseq_flags or others:
+            more = " ".join([*args.fairseq_flags, *others])
+            raise InputError(f"`--paper` takes neither models nor flags of what is decoded, but got `{more}`")
+        return [compare_batch_sizes(), compare_rows()]
+    problems = [f"`{flag(name)}` measures, and `--predict` does not" for name in MEASURING if name in given(args)]
+    problems += check_files(args)
+    options = BenchmarkOptions(**given(args))
+    problems += options.problems()
+    profile = collect(problems, lambda: profile_of(args, options))
+    named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
+    shapes = collect(problems, lambda: shapes_by_name(named, flags, options.vocab_size))
+    if problems or profile is None or shapes is None:
+        raise InputError(problems)
+    workloads = [Workload(1, options.beam, source, target) for source, target in options.lengths]
+    names = [one.name for one in named]
+    return predict(names, shapes, workloads, options.batch_sizes, profile, options.fp16)
+
+
+def profile_of(args: argparse.Namespace, options: Any) -> DeviceProfile:
+    """The device that the prediction is for.
+
+    Raises:
+        InputError: there is no such profile, or several devices are asked for.
+    """
+    from owf_fairseq.evaluation.device_profiles import PROFILES, V100, DeviceProfile
+
+    numbers = {"--peak-gflops": args.peak_gflops, "--bandwidth-gbs": args.bandwidth_gbs}
+    given_numbers = {name: value for name, value in numbers.items() if value is not None}
+    ways = [name for name, value in (("--profile", args.profile), ("--calibrate", args.calibrate)) if value is not None]
+    ways += [" ".join(given_numbers)] if given_numbers else []
+    problems = [f"`{name}` must be above 0, but is {value:g}" for name, value in given_numbers.items() if value <= 0]
+    if len(ways) > 1:
+        problems.append(f"`{'`, `'.join(ways)}` each choose a device: give one of them")
+    if len(given_numbers) == 1:
+        problems.append("`--peak-gflops` and `--bandwidth-gbs` describe a device together: give both")
+    if args.profile is not None and args.profile not in PROFILES:
+        problems.append(f"`--profile` must be one of {', '.join(PROFILES)}, but is '{args.profile}'")
+    if problems:
+        raise InputError(problems)
+    if given_numbers:
+        flops = 1e9 * args.peak_gflops
+        return DeviceProfile("this device", flops, flops, 1e9 * args.bandwidth_gbs, source="as given")
+    if args.calibrate:
+        from owf_fairseq.evaluation.benchmark import calibrated
+
+        return calibrated(options).profile
+    return V100 if args.profile is None else PROFILES[args.profile]
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that the user gave, by name; the rest have their defaults in ``BenchmarkOptions``."""
+    names = (*MEASURING, "lengths", "batch_sizes", "beam", "threads", "vocab_size", "calibrate", "cpu", "fp16")
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name in names
+        if (value := getattr(args, name)) is not None
+    }
+
+
+def flag(name: str) -> str:
+    """As users type it."""
+    return "--" + name.replace("_", "-")
+
+
+def check_files(args: argparse.Namespace) -> list[str]:
+    """What forbids to write the files."""
+    import importlib.util
+    import os
+
+    problems = []
+    for name in ("json", "plot"):
+        path = getattr(args, name)
+        if path is not None and os.path.isdir(path):
+            problems.append(f"`--{name}` {path} is a folder: name a file")
+        elif path is not None and os.path.exists(path) and not args.overwrite:
+            problems.append(f"`--{name}` {path} exists: name another file, or replace it with `--overwrite`")
+    if args.plot is None:
+        return problems
+    if os.path.splitext(args.plot)[1] not in (".png", ".pdf", ".svg"):
+        problems.append(f"`--plot` must end in .png, .pdf or .svg, but is {args.plot}")
+    if len(args.batch_sizes or ()) < 2:
+        problems.append("`--plot` draws speeds by batch size: give several with `--batch-sizes`")
+    if importlib.util.find_spec("matplotlib") is None:
+        problems.append("`--plot` needs matplotlib: pip install '.[plot]'")
+    return problems

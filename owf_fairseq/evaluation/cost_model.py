@@ -1,0 +1,277 @@
+"""What decoding computes and moves, counted from the shape of a model: FLOPs and bytes, without weights or torch.
+
+A sentence costs its source side once (the encoder, and the decoder's projections of the encoder's output to keys and
+values) and then a decoder step for every piece and for the end-of-sentence symbol. The assumptions:
+
+- FLOPs are those of matrix products, two a multiply-add; biases, layer norms, softmax and top-k are left out.
+- Weights are read from memory once in a pass over the source and once in a step. **A block that several layers share is
+  read again in each of them**: the FFNs in question are larger than the caches of today's devices.
+- A matrix product reads its input and writes its output; the ReLU does so once more. What is smaller (scores of the
+  attention, residuals, layer norms) is left out.
+- The self-attention's cache is read once in a step and, as in fairseq, copied twice: to append to it and to reorder the
+  beams. fairseq also reorders two copies of the encoder's output in every step.
+- The scores of the vocabulary are passed over six times: written by the product, read and written by the softmax, read
+  and written with the scores of the beams added, and read to choose from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Pattern, make_pattern, wide_ffn_dim
+
+if TYPE_CHECKING:
+    from owf_fairseq.flags import HasFlags
+
+ENCODER_ATTENTION = "encoder self-attention"
+ENCODER_FFN = "encoder FFN"
+SOURCE_KEYS = "keys and values of the source"
+DECODER_ATTENTION = "decoder self-attention"
+CROSS_ATTENTION = "decoder cross-attention"
+DECODER_FFN = "decoder FFN"
+OUTPUT = "output projection"
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """What of a Transformer decides how much it computes and reads.
+
+    Attributes:
+        encoder_dim, decoder_dim: d_model of the stacks.
+        encoder_ffn, decoder_ffn: for each layer the width d_ff of the FFN that it uses, 0 where it is dropped.
+        vocab_size: rows of the output projection.
+        cross_attention: whether the decoder has one.
+    """
+
+    encoder_dim: int
+    decoder_dim: int
+    encoder_ffn: tuple[int, ...]
+    decoder_ffn: tuple[int, ...]
+    vocab_size: int
+    cross_attention: bool = True
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is to be decoded.
+
+    Attributes:
+        batch_size: sentences that are decoded together; their mean where batches differ.
+        beam: hypotheses of a sentence.
+        source_length, target_length: pieces of each sentence, the end-of-sentence symbol aside.
+        source_for_each_beam: whether the encoder's output is projected to keys and values once for every beam, as
+            fairseq's search does, and not once for a sentence.
+    """
+
+    batch_size: float = 1
+    beam: int = 5
+    source_length: float = 26
+    target_length: float = 30
+    source_for_each_beam: bool = True
+
+    @property
+    def source_rows(self) -> float:
+        """Rows of the encoder's matrix products."""
+        return self.batch_size * (self.source_length + 1)
+
+    @property
+    def rows(self) -> float:
+        """Rows of the decoder's matrix products in a step."""
+        return self.batch_size * self.beam
+
+    @property
+    def steps(self) -> float:
+        """Decoder steps; the last gives the end-of-sentence symbol."""
+        return self.target_length + 1
+
+    @property
+    def generated_tokens(self) -> float:
+        """Pieces of the best hypotheses."""
+        return self.batch_size * self.target_length
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One sublayer's work.
+
+    Attributes:
+        part: which kind of sublayer, one of this module's names.
+        flops: floating-point operations.
+        weights: values of weights and biases that are read.
+        others: further values that are read or written.
+    """
+
+    part: str
+    flops: float = 0
+    weights: float = 0
+    others: float = 0
+
+    def bytes(self, value_bytes: int) -> float:
+        """All that is moved, with this many bytes a value: 4 in float32, 2 in float16."""
+        return value_bytes * (self.weights + self.others)
+
+
+def shape_of_arch(arch: str, vocab_size: int, ffn_dims: Mapping[str, int] | None = None) -> ModelShape:
+    """The shape of a named architecture without further flags; needs neither torch nor fairseq.
+
+    Args:
+        arch: a key of ``sharing.ARCHS``.
+        vocab_size: of the target language, special symbols included.
+        ffn_dims: widths of the FFNs of ``encoder`` and ``decoder`` that are not the arch's own.
+    """
+    size, configuration = SIZES[ARCHS[arch][0]], CONFIGURATIONS[ARCHS[arch][1]]
+    layers = {"encoder": size.encoder_layers, "decoder": size.decoder_layers}
+    dims = dict.fromkeys(layers, size.ffn_dim)
+    if configuration.wide:
+        dims["encoder"] = wide_ffn_dim(size.ffn_dim, size.encoder_layers, size.decoder_layers)
+    dims |= ffn_dims or {}
+    ffn = {
+        stack: _widths(make_pattern(str(configuration.flags.get(f"{stack}_ffn", "individual")), number), dims[stack])
+        for stack, number in layers.items()
+    }
+    return ModelShape(size.embed_dim, size.embed_dim, ffn["encoder"], ffn["decoder"], vocab_size)
+
+
+def shape_of_flags(args: HasFlags, vocab_size: int) -> ModelShape:
+    """The shape of the model that flags describe.
+
+    Args:
+        args: fairseq's flags and ours, after the arch function has filled in what was not given.
+        vocab_size: of the target language, special symbols included.
+
+    Raises:
+        InputError: the flags describe no model.
+    """
+    from owf_fairseq.flags import make_plan
+
+    plan = make_plan(args)
+    layers = args.encoder_layers
+    return ModelShape(
+        args.encoder_embed_dim,
+        args.decoder_embed_dim,
+        _widths(plan.ffn[:layers], args.encoder_ffn_embed_dim),
+        _widths(plan.ffn[layers:], args.decoder_ffn_embed_dim),
+        vocab_size,
+        cross_attention=not args.no_cross_attention,
+    )
+
+
+def _widths(pattern: Pattern, ffn_dim: int) -> tuple[int, ...]:
+    return tuple(0 if number is None else ffn_dim for number in pattern)
+
+
+def source_operations(shape: ModelShape, workload: Workload) -> list[Operation]:
+    """What is done once for a batch: the encoder, and the keys and values that the decoder makes of its output."""
+    d, rows = shape.encoder_dim, workload.source_rows
+    length = workload.source_length + 1
+    operations = []
+    for width in shape.encoder_ffn:
+        scores = Operation(ENCODER_ATTENTION, flops=4 * rows * length * d)
+        operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), scores], ENCODER_ATTENTION))
+        if width:
+            operations.append(_ffn(rows, d, width, ENCODER_FFN))
+    if shape.cross_attention:
+        copies = workload.beam if workload.source_for_each_beam else 1
+        product = _product(rows * copies, d, shape.decoder_dim)
+        operations += [_sum([product] * 2, SOURCE_KEYS)] * len(shape.decoder_ffn)
+    return operations
+
+
+def step_operations(shape: ModelShape, workload: Workload, position: float | None = None) -> list[Operation]:
+    """What is done in one decoder step.
+
+    Args:
+        shape: of the model.
+        workload: what is decoded.
+        position: how many target positions the self-attention sees, this step's included; by default their mean over
+            all steps, which gives the mean of the steps, because all costs are linear in it.
+    """
+    d, rows = shape.decoder_dim, workload.rows
+    seen = (workload.steps + 1) / 2 if position is None else position
+    source = workload.source_length + 1
+    cached = rows * seen * d
+    # read for the scores and the sum, read and written to append, read and written to reorder; keys and values
+    self_cache = Operation("", flops=4 * cached, others=5 * 2 * cached)
+    if workload.source_for_each_beam:
+        # keys and values are read; two copies of the encoder's output are read and written to reorder them
+        source_others = rows * source * (2 * d + 4 * shape.encoder_dim)
+    else:
+        source_others = workload.batch_size * source * 2 * d
+    source_cache = Operation("", flops=4 * rows * source * d, others=source_others)
+    operations = []
+    for width in shape.decoder_ffn:
+        operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), self_cache], DECODER_ATTENTION))
+        if shape.cross_attention:
+            operations.append(_sum([*[_product(rows, d, d)] * 2, _layer_norm(d), source_cache], CROSS_ATTENTION))
+        if width:
+            operations.append(_ffn(rows, d, width, DECODER_FFN))
+    logits = rows * shape.vocab_size
+    output = Operation(OUTPUT, 2 * logits * d, shape.vocab_size * d, rows * d + 6 * logits)  # has no bias
+    return [*operations, output]
+
+
+def _product(rows: float, inputs: int, outputs: int) -> Operation:
+    """A linear layer with bias."""
+    return Operation("", 2 * rows * inputs * outputs, inputs * outputs + outputs, rows * (inputs + outputs))
+
+
+def _layer_norm(dim: int) -> Operation:
+    return Operation("", weights=2 * dim)
+
+
+def _ffn(rows: float, dim: int, width: int, part: str) -> Operation:
+    relu = Operation("", others=2 * rows * width)
+    return _sum([_product(rows, dim, width), relu, _product(rows, width, dim), _layer_norm(dim)], part)
+
+
+def _sum(operations: Sequence[Operation], part: str) -> Operation:
+    return Operation(
+        part,
+        sum(operation.flops for operation in operations),
+        sum(operation.weights for operation in operations),
+        sum(operation.others for operation in operations),
+    )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a model costs under a workload.
+
+    Attributes:
+        encoder_flops: of the source side, for each source token, end-of-sentence symbols included.
+        encoder_bytes: weights of the source side, for each batch.
+        decoder_flops: of the decoder's steps, for each generated token.
+        decoder_bytes: weights of one decoder step.
+        flops, bytes: of everything, for each generated token: a piece of a best hypothesis.
+    """
+
+    encoder_flops: float
+    encoder_bytes: float
+    decoder_flops: float
+    decoder_bytes: float
+    flops: float
+    bytes: float
+
+
+def cost(shape: ModelShape, workload: Workload, value_bytes: int = 4) -> Cost:
+    """Adds up what a model computes and moves; see the module's text for what is counted."""
+    source, step = source_operations(shape, workload), step_operations(shape, workload)
+    steps, tokens = workload.steps, workload.generated_tokens
+    return Cost(
+        encoder_flops=_flops(source) / workload.source_rows,
+        encoder_bytes=value_bytes * sum(operation.weights for operation in source),
+        decoder_flops=steps * _flops(step) / tokens,
+        decoder_bytes=value_bytes * sum(operation.weights for operation in step),
+        flops=(_flops(source) + steps * _flops(step)) / tokens,
+        bytes=(_bytes(source, value_bytes) + steps * _bytes(step, value_bytes)) / tokens,
+    )
+
+
+def _flops(operations: Iterable[Operation]) -> float:
+    return sum(operation.flops for operation in operations)
+
+
+def _bytes(operations: Iterable[Operation], value_bytes: int) -> float:
+    return sum(operation.bytes(value_bytes) for operation in operations)

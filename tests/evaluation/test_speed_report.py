@@ -1,0 +1,79 @@
+"""The numbers of the JSON and of the tables, from measurements whose every value is known."""
+
+import pytest
+
+from owf_fairseq.decoding.search import SearchOptions
+from owf_fairseq.evaluation.benchmark_models import Candidate, Named
+from owf_fairseq.evaluation.calibration import Calibration
+from owf_fairseq.evaluation.cost_model import Workload, cost, shape_of_arch
+from owf_fairseq.evaluation.device_profiles import DeviceProfile
+from owf_fairseq.evaluation.speed import OUT_OF_MEMORY, Measurement, Setting
+from owf_fairseq.evaluation.speed_report import Measured, as_data, tables
+
+OPTIONS = {"unpacked": [], "fp16": False, "beam": 5, "runs": 3, "threads": 1}
+MACHINE = {"machine": {"device": "CPU"}}
+SHAPE = shape_of_arch("owf_tiny", 100)
+PROFILE = DeviceProfile("this machine", 1e9, 1e9, 1e9)
+
+
+def make_candidate(name, models=1):
+    return Candidate(Named(name, name), (), "owf_tiny", (SHAPE,) * models, 1000 * models, 1023, 1023, 100)
+
+
+def make_setting(*sizes):
+    batches = [[["a"] * 4] * size for size in sizes]
+    return Setting(max(sizes), SearchOptions(), [batches] * 2)
+
+
+def make_data(first, second, sizes=(2, 1), **more):
+    candidates = [make_candidate("first"), make_candidate("second", models=2)]
+    measured = Measured(candidates, [make_setting(*sizes)], [[first, second]], **more)
+    return as_data(measured, MACHINE, OPTIONS)
+
+
+def test_speeds_ratios_and_costs():
+    first = Measurement([12] * 3, [1.0, 2.0, 4.0], [0.5, 0.25, 0.75])
+    second = Measurement([12] * 3, [1.0, 1.0, 1.0], [0.1, 0.1, 0.1])
+    data = make_data(first, second, peak_memory=[[3_000_000, None]], calibration=Calibration(PROFILE, 5, 2e9))
+    one, two = data["measurements"]
+    assert one["tokens_per_s"] == {
+        "mean": 7.0,
+        "sd": pytest.approx(4.58, abs=0.01),
+        "median": 6.0,
+        "by_run": [12, 6, 3],
+    }
+    assert two["ratio"]["by_run"] == [1, 2, 4]
+    assert one["time_to_first_token_ms"]["mean"] == 500
+    # three sentences in two batches, and of 12 / 3 pieces each; an ensemble costs the sum of its models
+    workload = Workload(1.5, 5, 4, 4)
+    assert (one["batch_size"], one["batches"], one["target_length"], one["lengths"]) == (2, 2, 4, "text")
+    assert one["flops_per_token"] == cost(SHAPE, workload).flops
+    assert two["bytes_per_token"] == 2 * cost(SHAPE, workload).bytes
+    assert one["roofline_tokens_per_s"] == PROFILE.tokens_per_s(SHAPE, workload)
+    assert two["roofline_tokens_per_s"] == one["roofline_tokens_per_s"] / 2
+    speeds = tables(data)[1]
+    assert speeds.rows[0][:6] == ["4/4", "2", "first", "7.0 ± 4.6", "1", "500.0 ± 250.0"]
+    assert speeds.rows[1][4] == "2.000 ± 1.528"  # the median, and not the mean of 2.333
+    assert [row[-1] for row in speeds.rows] == ["3.0", OUT_OF_MEMORY]
+    assert "1.0 GFLOP/s and 1.0 GB/s allow" in speeds.notes[-1]
+
+
+def test_speeds_without_the_first_model():
+    data = make_data(Measurement([3], [1.0], [1.0], OUT_OF_MEMORY), Measurement([12], [2.0], [0.1]))
+    first, second = data["measurements"]
+    assert (first["failure"], first["tokens_per_s"], first["time_to_first_token_ms"]) == (OUT_OF_MEMORY, None, None)
+    assert "flops_per_token" not in first
+    assert (second["tokens_per_s"]["mean"], second["ratio"]) == (6.0, None)
+    rows = tables(data)[1].rows
+    assert rows[0][3:] == [OUT_OF_MEMORY, "-", "-", "-", "-"]
+    assert rows[1][3:5] == ["6.0", "-"]
+
+
+def test_half_precision_halves_the_bytes():
+    measurements = [Measurement([12], [1.0], [1.0]) for _ in range(2)]
+    full = make_data(*measurements)
+    candidates = [make_candidate("first"), make_candidate("second", models=2)]
+    half = as_data(Measured(candidates, [make_setting(2, 1)], [measurements]), MACHINE, {**OPTIONS, "fp16": True})
+    assert half["measurements"][0]["bytes_per_token"] == full["measurements"][0]["bytes_per_token"] / 2
+    assert half["measurements"][0]["flops_per_token"] == full["measurements"][0]["flops_per_token"]
+    assert half["models"][0]["weights_mb"] == full["models"][0]["weights_mb"] / 2 == 0.002
