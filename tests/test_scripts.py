@@ -23,7 +23,7 @@ def run(*command):
 
 def test_there_are_scripts():
     assert {"quickstart.sh", "test.sh", "test_matrix.sh"} <= {script.name for script in PROGRAMS}
-    assert {"bench_training.py", "warm_start.py"} <= {script.name for script in PYTHON_PROGRAMS}
+    assert {"bench_training.py", "bench_products.py", "warm_start.py"} <= {script.name for script in PYTHON_PROGRAMS}
 
 
 @pytest.mark.parametrize("script", PROGRAMS, ids=name_of)
@@ -91,6 +91,16 @@ def test_training_benchmark_refuses_half_precision_on_a_cpu():
     refused = run(sys.executable, REPOSITORY / "scripts/bench_training.py", "--fp16")
     assert refused.returncode == 2
     assert "--fp16 needs --device cuda" in refused.stderr
+
+
+def test_benchmark_of_products_prints_both_kinds():
+    what = ["--rows", "2", "--shapes", "64x32", "--runs", "1"]
+    done = run(sys.executable, REPOSITORY / "scripts/bench_products.py", *what)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *_, row = done.stdout.strip().splitlines()
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:2] == ["2", "64 x 32"]
+    assert len(cells) == 7
 
 
 def bash(script, folder):

@@ -16,6 +16,9 @@ from owf_fairseq import compat
 _ROWS = 5
 """For which oneDNN chooses the order: a beam. It serves more rows and fewer as well."""
 
+LEAST = 2**17
+"""Elements of a matrix that is packed: calling oneDNN costs some 15 microseconds, more than a smaller one saves."""
+
 
 class PackedLinear(nn.Module):
     """What ``nn.Linear`` computes, with weights that only this module can read.
@@ -35,7 +38,7 @@ class PackedLinear(nn.Module):
 
 
 def pack(model: nn.Module) -> None:
-    """Packs all of a model's matrices that are used through ``nn.Linear``, in place; a shared one once.
+    """Packs all of a model's large matrices that are used through ``nn.Linear``, in place; a shared one once.
 
     The model can only decode after that. Attention that reads a whole sentence at once takes its matrices from its
     modules and multiplies by itself (torch's ``multi_head_attention_forward``): the encoder's stays as it is.
@@ -44,7 +47,7 @@ def pack(model: nn.Module) -> None:
     kept = {id(linear) for attention in _whole_sentence_attention(model) for linear in attention.children()}
     for module in model.modules():
         for name, child in module.named_children():
-            if type(child) is nn.Linear and id(child) not in kept:
+            if type(child) is nn.Linear and id(child) not in kept and child.weight.numel() >= LEAST:
                 setattr(module, name, packed.setdefault(id(child), PackedLinear(child)))
 
 

@@ -6,6 +6,7 @@ from models_for_tests import TINY_ARCHS
 from torch import nn
 
 from owf_fairseq import compat
+from owf_fairseq.decoding import packed
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 from owf_fairseq.decoding.packed import PackedLinear, pack
 from owf_fairseq.decoding.search import SearchOptions
@@ -13,19 +14,27 @@ from owf_fairseq.decoding.search import SearchOptions
 pytestmark = pytest.mark.skipif(not compat.can_pack(), reason="this torch has no packed products of oneDNN")
 
 
+@pytest.fixture
+def pack_all(monkeypatch):
+    """Small matrices too."""
+    monkeypatch.setattr(packed, "LEAST", 1)
+
+
+@pytest.mark.usefixtures("pack_all")
 @pytest.mark.parametrize("arch", TINY_ARCHS)
 def test_translations_are_the_same(arch):
-    packed, plain = (FairseqBackend.from_arch(arch, 80, cpu=True, packed=packed) for packed in (True, False))
-    assert any(isinstance(module, PackedLinear) for module in packed.models[0].modules())
+    fast, plain = (FairseqBackend.from_arch(arch, 80, cpu=True, packed=packed) for packed in (True, False))
+    assert any(isinstance(module, PackedLinear) for module in fast.models[0].modules())
     assert not any(isinstance(module, PackedLinear) for module in plain.models[0].modules())
     batch = [[f"w{n}" for n in range(start, start + length)] for start, length in ((1, 9), (20, 3), (30, 1))]
     options = SearchOptions(nbest=3, max_len_a=1, max_len_b=2)
-    for found, expected in zip(packed.search(batch, options), plain.search(batch, options), strict=True):
+    for found, expected in zip(fast.search(batch, options), plain.search(batch, options), strict=True):
         assert [one.pieces for one in found] == [one.pieces for one in expected]
         for one, other in zip(found, expected, strict=True):
             assert list(one.token_scores) == pytest.approx(list(other.token_scores), abs=1e-4)
 
 
+@pytest.mark.usefixtures("pack_all")
 def test_every_matrix_of_ffns_and_of_the_decoder_is_packed_and_shared_ones_once():
     backend = FairseqBackend.from_arch("owf_tiny_shared_enc_dec", 80, cpu=True)
     (model,) = backend.models
@@ -40,13 +49,20 @@ def test_any_number_of_rows_and_no_bias():
     torch.manual_seed(1)
     for bias in (True, False):
         linear = nn.Linear(48, 96, bias=bias)
-        packed = PackedLinear(linear)
+        fast = PackedLinear(linear)
         for shape in ((1, 48), (5, 1, 48), (64, 3, 48), (0, 48)):
             x = torch.randn(shape)
             with torch.no_grad():
-                assert torch.allclose(packed(x), linear(x), atol=1e-5)
+                assert torch.allclose(fast(x), linear(x), atol=1e-5)
 
 
+def test_small_matrices_are_not_worth_it():
+    backend = FairseqBackend.from_arch("owf_tiny", 3000, cpu=True)
+    found = {name for name, module in backend.models[0].named_modules() if isinstance(module, PackedLinear)}
+    assert found == {"decoder.output_projection"}
+
+
+@pytest.mark.usefixtures("pack_all")
 def test_quantised_and_other_modules_are_left_as_they_are():
     class Other(nn.Linear):
         pass
