@@ -21,6 +21,9 @@ METRICS = {"bleu": "BLEU", "chrf": "chrF", "comet": "COMET"}
 BATCH_SIZES = "batch_size"
 """The table of the paper's appendix."""
 
+KIND = "report"
+"""What the JSON says that it is."""
+
 PRINTED = "paper: as printed in Pires et al. 2023, arXiv:2309.01826"
 
 
@@ -64,7 +67,7 @@ def report(results: Results, table: str, only_ours: bool = False) -> Report:
         for n, (row, model) in enumerate(pairs)
     ]
     data = {
-        "kind": "report",
+        "kind": KIND,
         "table": table,
         "rows": [
             {"paper": row and vars(row) | {"slip": str(row.slip or "")}, "ours": model and vars(model)}
@@ -212,4 +215,4 @@ def batch_size_report(results: Results) -> Report:
         )
         data.append({"batch_size": size, "ours": ours, "speed_up_percent": faster, "paper": row and vars(row)})
     notes = [f"- {note}" for note in (PRINTED, f"pieces of source/target: {lengths}; tokens/s", *results.notes)]
-    return Report(header, body, {"kind": "report", "table": BATCH_SIZES, "rows": data}, notes)
+    return Report(header, body, {"kind": KIND, "table": BATCH_SIZES, "rows": data}, notes)

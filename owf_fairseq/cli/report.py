@@ -30,23 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", metavar="FILE", help="write Markdown there as well")
     parser.add_argument("--json", metavar="FILE", help="write JSON there as well")
-    parser.add_argument("--overwrite", action="store_true", help="replace --output and --json if they exist")
+    parser.add_argument("--overwrite", action="store_true", help="replace --output, and a --json that is no report")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the table as Markdown."""
-    import os
-
-    from owf_fairseq.data.lines import write_lines
+    from owf_fairseq.data.outputs import check_output_file, write_output
     from owf_fairseq.errors import InputError, collect
-    from owf_fairseq.report import report, tables_of_the_paper
+    from owf_fairseq.report import KIND, report, tables_of_the_paper
     from owf_fairseq.results import read_results
 
-    problems = [
-        f"`--{name}` {path} exists: name another file, or replace it with `--overwrite`"
-        for name, path in (("output", args.output), ("json", args.json))
-        if path is not None and os.path.exists(path) and not (args.overwrite and os.path.isfile(path))
-    ]
+    problems = check_output_file("--output", args.output, args.overwrite, inputs=args.results)
+    problems += check_output_file("--json", args.json, args.overwrite, kind=KIND, inputs=args.results)
     if args.table not in tables_of_the_paper():
         problems.append(f"`--table` must be one of {', '.join(tables_of_the_paper())}, but is '{args.table}'")
     results = collect(problems, lambda: read_results(args.results))
@@ -55,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     made = report(results, args.table, args.only_ours)
     print(made.as_markdown(), flush=True)
     if args.output:
-        write_lines(args.output, made.as_markdown().split("\n"))
+        write_output("--output", args.output, made.as_markdown().split("\n"))
     if args.json:
-        write_lines(args.json, made.as_json().split("\n"))
+        write_output("--json", args.json, made.as_json().split("\n"))
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable
 from typing import BinaryIO
@@ -96,7 +95,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translates."""
-    from owf_fairseq.data.lines import read_lines, write_lines
+    from owf_fairseq.data.lines import read_lines
+    from owf_fairseq.data.outputs import check_output_file, write_output
     from owf_fairseq.decoding.fairseq_backend import FairseqBackend
     from owf_fairseq.decoding.search import SearchOptions
     from owf_fairseq.decoding.translator import Batching, Translator
@@ -108,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
 
     options = SearchOptions(args.beam, args.nbest, args.lenpen, args.max_len_a, args.max_len_b, args.min_len)
     batching = Batching(args.max_tokens, args.batch_size, args.buffer_size)
-    problems = [*options.problems(), *batching.problems(), *check_output(args)]
+    problems = [*options.problems(), *batching.problems()]
+    problems += check_output_file("--output", args.output, args.overwrite, inputs=[args.input])
     lines = collect(
         problems, lambda: read_lines(args.input or sys.stdin.buffer, errors=_ON_ERROR[args.on_error], warn=warn)
     )
@@ -135,11 +136,8 @@ def run(args: argparse.Namespace) -> int:
         )
         if args.output is None:
             write_to(sys.stdout.buffer, translated)
-        elif os.path.exists(args.output) and not os.path.isfile(args.output):  # a device or a pipe
-            with open(args.output, "wb") as stream:
-                write_to(stream, translated)
         else:
-            write_lines(args.output, translated)
+            write_output("--output", args.output, translated)
     if translator.capped:
         shown = ", ".join(map(str, translator.capped[:5])) + (", ..." if len(translator.capped) > 5 else "")
         warn(
@@ -157,18 +155,3 @@ def write_to(stream: BinaryIO, lines: Iterable[str]) -> None:
     for line in lines:
         stream.write(line.encode("utf-8") + b"\n")
         stream.flush()
-
-
-def check_output(args: argparse.Namespace) -> list[str]:
-    """What forbids to write the output."""
-    if args.output is None or not os.path.exists(args.output):
-        return []
-    if os.path.isdir(args.output):
-        return [f"`--output` {args.output} is a folder: name a file"]
-    if not os.path.isfile(args.output):
-        return []
-    if args.input is not None and os.path.exists(args.input) and os.path.samefile(args.input, args.output):
-        return [f"`--output` {args.output} is the input: name another file"]
-    if not args.overwrite:
-        return [f"`--output` {args.output} exists: name another file, or replace it with `--overwrite`"]
-    return []
