@@ -151,7 +151,8 @@ def test_wrong_files_and_flags(measured, tmp_path, capsys):
     (tmp_path / "text").write_text("text")
     (tmp_path / "copy.json").write_bytes(measured[0].read_bytes())
     files = [str(tmp_path / name) for name in ("other.json", "text", "missing.json", "copy.json")]
-    flags = ["--table", "best", "--output", str(tmp_path / "text")]
+    (tmp_path / "mine").write_text("mine")
+    flags = ["--table", "best", "--output", str(tmp_path / "mine")]
     assert cli.main(["report", str(measured[0]), *files, *flags]) == 2
     said = capsys.readouterr().err
     for part in (
@@ -160,9 +161,9 @@ def test_wrong_files_and_flags(measured, tmp_path, capsys):
         "missing.json can't be read",
         "both hold the evaluation of 'owf_tiny'",
         "`--table` must be one of sharing, dropping, one_wide, other, custom_sharing, attention, batch_size, but is ",
-        "text exists",
+        "mine exists",
     ):
         assert part in said
-    assert (tmp_path / "text").read_text() == "text"
+    assert (tmp_path / "mine").read_text() == "mine"
     with pytest.raises(InputError, match="needs a benchmark"):
         report(read_results([measured[0]]), BATCH_SIZES)

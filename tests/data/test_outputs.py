@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from owf_fairseq.data.outputs import check_output_file, output_file, write_output
+from owf_fairseq.data.outputs import check_output_file, write_output
 from owf_fairseq.errors import InputError
 
 
@@ -60,8 +60,12 @@ def test_writing(tmp_path):
 
 def test_nothing_is_left_when_the_work_fails(tmp_path):
     (tmp_path / "file").write_text("old")
-    with pytest.raises(RuntimeError), output_file("--output", tmp_path / "file") as place:
-        place.write_text("half")
+
+    def lines():
+        yield "half"
         raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_output("--output", tmp_path / "file", lines())
     assert (tmp_path / "file").read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
