@@ -5,6 +5,7 @@ Each model stands in the row of the paper that has its configuration and width.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from owf_fairseq.errors import InputError
@@ -15,8 +16,11 @@ from owf_fairseq.results import Key, Ours, Results, configuration_key
 from owf_fairseq.sharing import SIZES
 from owf_fairseq.tables import Report, number
 
-METRICS = {"bleu": "BLEU", "chrf": "chrF", "comet": "COMET"}
-"""The paper's, in the order of its columns. Its BLEU for ten languages is spBLEU."""
+METRICS = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF", "comet": "COMET"}
+"""In the order of the paper's columns. What it calls BLEU is spBLEU for the ten languages."""
+
+PAIRS = ("en-de", "en-ro", "multi")
+"""The paper's data."""
 
 BATCH_SIZES = "batch_size"
 """The table of the paper's appendix."""
@@ -32,13 +36,14 @@ def tables_of_the_paper() -> list[str]:
     return [*dict.fromkeys(row.table for row in rows()), BATCH_SIZES]
 
 
-def report(results: Results, table: str, only_ours: bool = False) -> Report:
+def report(results: Results, table: str, only_ours: bool = False, pair: str = PAIRS[0]) -> Report:
     """A table of the paper with ours beside it.
 
     Args:
         results: ours.
         table: one of ``tables_of_the_paper``.
         only_ours: leave out rows and columns without a number of ours.
+        pair: one of ``PAIRS``, whose rows ours belong to.
 
     Raises:
         InputError: the results are not for this table.
@@ -49,7 +54,7 @@ def report(results: Results, table: str, only_ours: bool = False) -> Report:
     left = dict(results.models)
     pairs: list[tuple[PaperRow | None, Ours | None]] = []
     for row in of_paper:
-        found = _match(row, of_paper, left)
+        found = _match(row, of_paper, left) if row.pair == pair or len({one.pair for one in of_paper}) == 1 else None
         pairs.append((row, left.pop(found.name) if found else None))
     pairs += [(None, model) for model in left.values()]
     if only_ours:
@@ -63,7 +68,7 @@ def report(results: Results, table: str, only_ours: bool = False) -> Report:
     ]
     header = ["model", *(name for title, _ in columns for name in (title, "paper"))]
     body = [
-        [_label(row, model), *(cell or "-" for _, cells in columns for cell in cells[n])]
+        [_label(row, model, of_paper), *(cell or "-" for _, cells in columns for cell in cells[n])]
         for n, (row, model) in enumerate(pairs)
     ]
     data = {
@@ -101,7 +106,7 @@ Cells = list[tuple[str, str]]
 def _columns(pairs: Sequence[tuple[PaperRow | None, Ours | None]], base: Ours | None) -> list[tuple[str, Cells]]:
     columns: list[tuple[str, Cells]] = []
     for metric, title in METRICS.items():
-        columns.append((title, [(_score(model, metric, row), _paper_score(row, metric)) for row, model in pairs]))
+        columns.append((title, [(_score(model, metric), _paper_score(row, metric)) for row, model in pairs]))
     columns.append(("tokens/s", [(_rate(model), _paper_rate(row)) for row, model in pairs]))
     columns.append(("speed, %", [(_speed(model), _paper_speed(row)) for row, model in pairs]))
     columns.append(("parameters", [(_parameters(model), _paper_parameters(row)) for row, model in pairs]))
@@ -109,13 +114,16 @@ def _columns(pairs: Sequence[tuple[PaperRow | None, Ours | None]], base: Ours | 
     return columns
 
 
-def _score(model: Ours | None, metric: str, row: PaperRow | None) -> str:
-    name = "spbleu" if metric == "bleu" and row is not None and row.pair == "multi" else metric
-    entry = model.scores.get(name) or model.scores.get(metric) if model else None
+def _score(model: Ours | None, metric: str) -> str:
+    entry = model.scores.get(metric) if model else None
     return f"{entry['score']:.1f}" + (f" {DAGGER}" if entry["significant"] else "") if entry else ""
 
 
 def _paper_score(row: PaperRow | None, metric: str) -> str:
+    if metric in ("bleu", "spbleu"):
+        if row is None or (row.pair == "multi") != (metric == "spbleu"):
+            return ""
+        metric = "bleu"
     value = getattr(row, metric, None)
     return (
         "" if value is None else f"{value:.1f}" + (f" {DAGGER}" if getattr(row, f"significant_{metric}", None) else "")
@@ -170,10 +178,12 @@ def _paper_percent(row: PaperRow | None) -> str:
     return str(row.params_percent) if row else ""
 
 
-def _label(row: PaperRow | None, model: Ours | None) -> str:
+def _label(row: PaperRow | None, model: Ours | None, of_paper: Sequence[PaperRow]) -> str:
     if row is None:
         return model.name if model else ""
-    return f"{row.row} ({model.name})" if model else row.row
+    several = len({(one.size, one.pair) for one in of_paper}) > 1
+    label = f"{row.row}, {row.size} {row.pair}" if several else row.row
+    return f"{label} ({model.name})" if model else label
 
 
 def _sizes(pairs: Sequence[tuple[PaperRow | None, Ours | None]]) -> list[str]:
@@ -192,7 +202,7 @@ def batch_size_report(results: Results) -> Report:
             "owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4 --json FILE`"
         )
     lengths = results.batch_sizes[0]["lengths"]
-    found = {(one["name"], one["batch_size"]): one for one in results.batch_sizes if one["lengths"] == lengths}
+    found = {(one["name"], one["batch_size"]): one for one in results.batch_sizes}
     paper = {row.batch_size: row for row in batch_rows()}
     header = ("batch", base.name, "paper", wide.name, "paper", "speed-up, %", "paper")
     body, data = [], []
@@ -200,7 +210,9 @@ def batch_size_report(results: Results) -> Report:
         row = paper.get(size)
         ours = [found.get((model.name, size)) for model in (base, wide)]
         rates = [one["tokens_per_s"] if one else None for one in ours]
-        faster = 100 * (rates[1]["mean"] / rates[0]["mean"] - 1) if rates[0] and rates[1] else None
+        by_run = [rate["by_run"] for rate in rates if rate]
+        ratios = [b / a for a, b in zip(*by_run, strict=True)] if len(by_run) == 2 else []
+        faster = 100 * (statistics.median(ratios) - 1) if ratios else None
         theirs = [(row.baseline, row.baseline_sd), (row.one_wide, row.one_wide_sd)] if row else [None, None]
         cells = [
             cell
@@ -214,5 +226,12 @@ def batch_size_report(results: Results) -> Report:
             [str(size), *cells, "-" if faster is None else f"{faster:+.0f}", f"{row.speed_up:+}" if row else "-"]
         )
         data.append({"batch_size": size, "ours": ours, "speed_up_percent": faster, "paper": row and vars(row)})
-    notes = [f"- {note}" for note in (PRINTED, f"pieces of source/target: {lengths}; tokens/s", *results.notes)]
+    notes = [
+        f"- {note}"
+        for note in (
+            PRINTED,
+            f"tokens/s; speed-up: median of the runs, pieces of source/target {lengths}",
+            *results.notes,
+        )
+    ]
     return Report(header, body, {"kind": KIND, "table": BATCH_SIZES, "rows": data}, notes)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,15 +79,19 @@ class Results:
     notes: list[str] = field(default_factory=list)
 
 
-def read_results(paths: Sequence[PathLike]) -> Results:
+def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Results:
     """Reads JSON files of ``owf evaluate`` and ``owf benchmark``.
+
+    Args:
+        paths: of the files.
+        lengths: of source and target, as in ``26/30``, whose speeds are wanted; by default the first of each benchmark.
 
     Raises:
         InputError: with every problem of the files.
     """
     results, problems = Results(), []
     origin: dict[tuple[str, str], str] = {}
-    for path in map(str, paths):
+    for path in dict.fromkeys(os.path.realpath(path) for path in paths):
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             kind = data["kind"]
@@ -95,15 +100,20 @@ def read_results(paths: Sequence[PathLike]) -> Results:
                 first = origin.setdefault((kind, name), path)
                 if first != path:
                     problems.append(f"{path} and {first} both hold the {kind} of '{name}': give one of them")
-            (_add_evaluation if kind == "evaluation" else _add_benchmark)(results, data)
+            if kind == "evaluation":
+                _add_evaluation(results, data)
+            else:
+                _add_benchmark(results, data, lengths or data["measurements"][0]["lengths"])
         except OSError as error:
             problems.append(f"{path} can't be read: {error.strerror or error}")
         except (ValueError, KeyError, TypeError, AttributeError):
             problems.append(f"{path} is no JSON of `owf evaluate --json` or `owf benchmark --json`")
+    if lengths is not None and not problems and not any(one.tokens_per_s for one in results.models.values()):
+        problems.append(f"`--lengths` {lengths}: no benchmark among the files has it at batch size 1")
     if problems:
         raise InputError(problems)
     for model in results.models.values():
-        if model.arch is None:
+        if model.parameters is None:  # no benchmark has said which model it is
             model.arch, model.ffn_dim = arch_of_name(model.name)
     return results
 
@@ -136,29 +146,23 @@ def _significant_directions(system: Mapping[str, Any]) -> dict[str, str]:
     return counts
 
 
-def _add_benchmark(results: Results, data: Mapping[str, Any]) -> None:
+def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> None:
     for found in data["models"]:
         model = results.models.setdefault(found["name"], Ours(found["name"]))
         model.parameters = found["parameters"]
-        if found["arch"] in ARCHS and not _other_patterns(found["flags"]):
+        if found["arch"] in ARCHS and found["configuration"] is not None:
             model.arch = found["arch"]
             model.ffn_dim = _shared_ffn_dim(model.arch, found["ffn_dims"])
     for entry in data["measurements"]:
         model = results.models[entry["name"]]
-        if entry["batch_size"] == 1 and model.tokens_per_s is None:
+        if entry["batch_size"] == 1 and entry["lengths"] == lengths:
             model.tokens_per_s, model.speed = entry["tokens_per_s"], entry["ratio"]
-    results.batch_sizes += data["measurements"]
+    results.batch_sizes += [entry for entry in data["measurements"] if entry["lengths"] == lengths]
     settings, first = data["settings"], data["models"][0]["name"]
     results.notes.append(
-        f"tokens/s: beam {settings['beam']}, batch size 1, {data['machine']['device']}, mean ± standard deviation of "
-        f"{settings['runs']} runs; speed: relative to {first}"
+        f"tokens/s: pieces of source/target {lengths}, beam {settings['beam']}, batch size 1, "
+        f"{data['machine']['device']}, mean ± standard deviation of {settings['runs']} runs; speed: relative to {first}"
     )
-
-
-def _other_patterns(flags: Iterable[str]) -> bool:
-    """Whether flags make another configuration of an arch."""
-    patterns = {"--" + name.replace("_", "-") for one in CONFIGURATIONS.values() for name in one.flags}
-    return any(flag.split("=")[0] in patterns for flag in flags)
 
 
 def _shared_ffn_dim(arch: str, dims: Mapping[str, int | None]) -> int | None:

@@ -111,7 +111,10 @@ class StoredModel:
         ]
         if wrong:
             raise InputError(wrong)
-        model = build_model(self.args, source, target)
+        try:
+            model = build_model(self.args, source, target)
+        except (AssertionError, ValueError) as error:  # two dictionaries where embeddings are shared
+            raise InputError(f"{self.file} can't be built with the dictionaries of its data: {error}") from error
         weights = {name: tensor for name, tensor in self.weights.items() if not name.endswith(_IGNORED)}
         model.load_state_dict(weights, strict=False)  # strictly checked above, buffers of fairseq's own aside
         model.eval()

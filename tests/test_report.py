@@ -73,12 +73,12 @@ def test_ours_stand_beside_the_papers(measured, capsys, tmp_path):
 def test_the_table_of_batch_sizes(measured):
     _, speed = measured
     entries = {
-        (e["name"], e["batch_size"]): e["tokens_per_s"]["mean"] for e in json.loads(speed.read_text())["measurements"]
+        (e["name"], e["batch_size"]): e["ratio"]["median"] for e in json.loads(speed.read_text())["measurements"]
     }
     made = report(read_results([speed]), BATCH_SIZES)
     assert list(made.header) == ["batch", "owf_tiny", "paper", "owf_tiny_one_wide_ffn", "paper", "speed-up, %", "paper"]
     assert [row[0] for row in made.rows] == [str(2**n) for n in range(10)]
-    ratio = entries["owf_tiny_one_wide_ffn", 2] / entries["owf_tiny", 2]
+    ratio = entries["owf_tiny_one_wide_ffn", 2]
     assert made.rows[1][5:] == [f"{100 * (ratio - 1):+.0f}", "+18"]
     assert made.rows[9] == ["512", "-", "2,512.0 ± 50.1", "-", "1,957.9 ± 32.6", "-", "-22"]
 
@@ -95,11 +95,13 @@ def test_every_table_has_the_papers_rows_and_every_arch_its_own(table):
             models[name.removesuffix("_individual")] = row
     results = Results({name: Ours(name, *arch_of_name(name)) for name in models})
     made = report(results, table)
-    labels = [row[0] for row in made.rows]
-    assert labels == [
-        f"{row.row} ({next(name for name, one in models.items() if one is row)})" if row in models.values() else row.row
-        for row in of_paper
-    ]
+    several = len({(row.size, row.pair) for row in of_paper}) > 1
+
+    def label(row):
+        ours = [f" ({name})" for name, one in models.items() if one is row]
+        return row.row + (f", {row.size} {row.pair}" if several else "") + "".join(ours)
+
+    assert [row[0] for row in made.rows] == [label(row) for row in of_paper]
     for row in of_paper:
         if row.slip:
             assert any(str(row.slip) in note for note in made.notes)
@@ -144,6 +146,53 @@ def test_only_ours_leaves_out_what_was_not_measured(measured):
     assert "COMET" not in made.header
     assert {"BLEU", "chrF", "tokens/s", "speed, %", "parameters"} < set(made.header)
     assert not any("exact" in note for note in made.notes)
+
+
+def test_results_stand_with_the_data_that_they_are_of():
+    scores = {"bleu": {"score": 20.0, "significant": False}, "spbleu": {"score": 25.0, "significant": True}}
+    for pair, name, row in (
+        ("en-ro", "base", "Transformer Base, base en-ro"),
+        ("multi", "big", "Multilingual, big multi"),
+    ):
+        (ours,) = (
+            one
+            for one in cells(report(Results({name: Ours(name, f"owf_{name}", scores=scores)}), "other", pair=pair))
+            if f"({name})" in one["model"]
+        )
+        assert row in ours["model"]
+        assert (ours["BLEU"], ours["spBLEU"]) == ("20.0", "25.0 †")
+        assert (ours["BLEU P"], ours["spBLEU P"]) == (("22.9", "-") if pair == "en-ro" else ("-", "26.8"))
+
+
+def test_lengths_are_one_for_all_models_and_said(measured, tmp_path):
+    data = json.loads(measured[1].read_text())
+    other = [{**entry, "lengths": "9/9", "tokens_per_s": None, "ratio": None} for entry in data["measurements"]]
+    other[0] |= {"tokens_per_s": {"mean": 7.0, "sd": None, "by_run": [7.0]}, "ratio": None}
+    (tmp_path / "speed.json").write_text(json.dumps({**data, "measurements": other + data["measurements"]}))
+    first = report(read_results([tmp_path / "speed.json"]), "one_wide")
+    assert [row["tokens/s"] for row in cells(first) if "(" in row["model"]] == ["7.0", "-"]
+    assert any("source/target 9/9" in note for note in first.notes)
+    named = read_results([tmp_path / "speed.json"], "4/5")
+    assert [row["tokens/s"] for row in cells(report(named, "one_wide"))] == [
+        row["tokens/s"] for row in cells(report(read_results([measured[1]]), "one_wide"))
+    ]
+    with pytest.raises(InputError, match="`--lengths` 1/1: no benchmark"):
+        read_results([measured[1]], "1/1")
+
+
+def test_a_model_that_is_none_of_the_papers_has_no_row(measured, tmp_path):
+    data = json.loads(measured[1].read_text())
+    data["models"][0]["configuration"] = None
+    (tmp_path / "speed.json").write_text(json.dumps(data))
+    made = cells(report(read_results([tmp_path / "speed.json"]), "one_wide"))
+    assert made[0]["model"] == "Transformer Big"
+    assert made[-1]["model"] == "owf_tiny"
+
+
+def test_a_file_that_is_named_twice_counts_once(measured):
+    once, twice = (read_results([measured[1]] * times) for times in (1, 2))
+    assert twice.notes == once.notes
+    assert len(twice.batch_sizes) == len(once.batch_sizes)
 
 
 def test_wrong_files_and_flags(measured, tmp_path, capsys):

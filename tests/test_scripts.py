@@ -1,5 +1,6 @@
 """Every script: strict, documented, answers --help, and refuses what it doesn't know; the benchmark runs."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -139,3 +140,17 @@ def test_a_run_folder_with_other_settings_is_refused(tmp_path):
     assert other.returncode == 2
     assert "was begun with other settings" in other.stderr
     assert "en-ro" in other.stderr
+
+
+def test_script_on_active_units_counts_them(copier, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("active_units", REPOSITORY / "scripts/active_units.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "BIG", (4, 16))
+    assert script.main([str(copier), "--input", str(copier.parent.parent / "test.en"), "--runs", "1"]) == 0
+    lengths, products = (table.splitlines()[2:] for table in capsys.readouterr().out.strip().split("\n\n"))
+    for row in lengths:
+        *_, one, any_word = row.strip("| ").split("|")
+        assert 0 < float(one) < float(any_word) <= 100
+    assert len(products) == 6
+    assert script.main([str(copier), "--input", "nowhere"]) == 2

@@ -26,6 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the paper: sharing, dropping, one_wide (default), other, custom_sharing, attention or batch_size",
     )
     parser.add_argument(
+        "--pair", default="en-de", metavar="PAIR", help="the data of ours: en-de (default), en-ro or multi"
+    )
+    parser.add_argument(
+        "--lengths", metavar="S/T", help="of several in a benchmark, those to show, as in 26/30 (default: the first)"
+    )
+    parser.add_argument(
         "--only-ours", action="store_true", help="leave out rows and columns of the paper that have no number of ours"
     )
     parser.add_argument("--output", metavar="FILE", help="write Markdown there as well")
@@ -37,17 +43,19 @@ def run(args: argparse.Namespace) -> int:
     """Prints the table as Markdown."""
     from owf_fairseq.data.outputs import check_output_file, write_output
     from owf_fairseq.errors import InputError, collect
-    from owf_fairseq.report import KIND, report, tables_of_the_paper
+    from owf_fairseq.report import KIND, PAIRS, report, tables_of_the_paper
     from owf_fairseq.results import read_results
 
     problems = check_output_file("--output", args.output, args.overwrite, inputs=args.results)
     problems += check_output_file("--json", args.json, args.overwrite, kind=KIND, inputs=args.results)
     if args.table not in tables_of_the_paper():
         problems.append(f"`--table` must be one of {', '.join(tables_of_the_paper())}, but is '{args.table}'")
-    results = collect(problems, lambda: read_results(args.results))
+    if args.pair not in PAIRS:
+        problems.append(f"`--pair` must be one of {', '.join(PAIRS)}, but is '{args.pair}'")
+    results = collect(problems, lambda: read_results(args.results, args.lengths))
     if problems or results is None:
         raise InputError(problems)
-    made = report(results, args.table, args.only_ours)
+    made = report(results, args.table, args.only_ours, args.pair)
     print(made.as_markdown(), flush=True)
     if args.output:
         write_output("--output", args.output, made.as_markdown().split("\n"))

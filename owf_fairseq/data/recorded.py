@@ -78,8 +78,9 @@ class RecordedData:
 def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike | None = None) -> RecordedData:
     """Finds the data of a checkpoint.
 
-    It is looked for where the training found it, in this folder and above the checkpoint (a training's path may be
-    relative, and a run's folder may have moved as a whole), and beside the checkpoint.
+    It is looked for where the training found it; if that was a relative path, above the checkpoint first, and then in
+    this folder, which may have other data of that name. A run's folder may have moved as a whole: so the end of the
+    path is looked for above the checkpoint, too, and at last beside it.
 
     Args:
         state: of the checkpoint.
@@ -123,10 +124,12 @@ def _places(recorded: object, checkpoint: Path) -> Iterator[Path]:
     if isinstance(recorded, str) and recorded:
         # shards of the data are separated by colons, and each has all dictionaries
         first = Path(recorded.split(os.pathsep)[0])
-        yield first
-        # the run's folder moved: what it and the data have in common is the end of the path
+        # what the run's folder and the data have in common is the end of the path
         tails = [Path(*first.parts[n:]) for n in range(1 if first.is_absolute() else 0, len(first.parts))]
-        yield from (parent / tail for parent in parents for tail in tails)
+        if not first.is_absolute():
+            yield from (parent / first for parent in parents)
+        yield first
+        yield from (parent / tail for tail in tails for parent in parents)
     yield parents[0]
 
 

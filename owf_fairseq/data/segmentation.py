@@ -55,8 +55,9 @@ class Segmentation(ABC):
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             kind = KINDS.get(record["type"])
-            missing = sorted({"source", "target", *(kind.FILES if kind else ())} - set(record))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            names = {"source", "target", *(kind.FILES if kind else ())}
+            missing = sorted(name for name in names if not isinstance(record.get(name), str))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path} can't be read ({error}): did `owf prepare` make {folder}?") from error
         if missing or kind is None:
             what = f"is of type {record['type']!r}, not one of {', '.join(KINDS)}"

@@ -48,7 +48,9 @@ def pack(model: nn.Module) -> None:
     for module in model.modules():
         for name, child in module.named_children():
             if type(child) is nn.Linear and id(child) not in kept and child.weight.numel() >= LEAST:
-                setattr(module, name, packed.setdefault(id(child), PackedLinear(child)))
+                if id(child) not in packed:
+                    packed[id(child)] = PackedLinear(child)
+                setattr(module, name, packed[id(child)])
 
 
 def _whole_sentence_attention(model: nn.Module) -> list[nn.Module]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -34,6 +35,10 @@ class SearchOptions:
         return [
             text
             for wrong, text in [
+                (
+                    not all(map(math.isfinite, (self.lenpen, self.max_len_a))),
+                    f"`--lenpen` and `--max-len-a` must be numbers, but are {self.lenpen} and {self.max_len_a}",
+                ),
                 (self.beam < 1, f"`--beam` must be at least 1, but is {self.beam}"),
                 (
                     not 1 <= self.nbest <= max(self.beam, 1),

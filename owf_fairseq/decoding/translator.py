@@ -175,7 +175,7 @@ class Translator:
         return self.segmentation.encode(text).split()
 
     def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Scored]:
-        """The n-th best of all parts together is the n-th best of the line."""
+        """The n-th best of all parts make a translation of the line; these are given best first."""
         if not parts:
             return [Scored("", 0.0)]
         if len(parts) == 1:
@@ -189,7 +189,7 @@ class Translator:
                     self.joint.join(text for text in texts if text), sum(scores) / len(scores) ** self.options.lenpen
                 )
             )
-        return joined
+        return sorted(joined, key=lambda one: -one.score)
 
     def _text(self, hypothesis: Hypothesis) -> str:
         # no piece of ours holds a line end, but a dictionary from elsewhere may

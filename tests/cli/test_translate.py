@@ -5,6 +5,7 @@ import shutil
 import sys
 
 import pytest
+import torch
 from fairseq_for_tests import run as run_fairseq
 from fairseq_for_tests import text_sentences, train_on_text
 
@@ -215,6 +216,24 @@ def test_the_data_are_found_when_the_run_has_moved(translate, copier, tmp_path, 
         hidden.rename(copier.parent.parent)
 
 
+def test_other_data_of_the_same_name_in_this_folder_are_not_taken(translate, copier, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    shutil.copytree(copier.parent.parent, run)
+    state = torch.load(run / "model/checkpoint_last.pt", weights_only=True)
+    state["cfg"]["task"]["data"] = "data"  # as when fairseq-train was started in the run's folder
+    torch.save(state, run / "model/checkpoint_last.pt")
+    other = tmp_path / "other"
+    shutil.copytree(run / "data", other / "data")
+    for lang in ("en", "de"):
+        path = other / "data" / f"dict.{lang}.txt"
+        path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    monkeypatch.chdir(other)
+    assert translate(f"{A}\n".encode(), checkpoint=run / "model/checkpoint_last.pt")[1].decode() == f"{A}\n"
+    shutil.rmtree(run / "data")
+    monkeypatch.chdir(copier.parent.parent)
+    assert translate(f"{A}\n".encode(), checkpoint=run / "model/checkpoint_last.pt")[1].decode() == f"{A}\n"
+
+
 def test_all_problems_are_reported_together(translate, tmp_path, copier):
     (tmp_path / "there.txt").write_text("mine")
     status, out, err = translate(
@@ -240,6 +259,10 @@ def test_all_problems_are_reported_together(translate, tmp_path, copier):
         (("--nbest", "6"), "`--nbest` must be from 1 to `--beam` (5), but is 6"),
         (("--max-source-length", "5000"), "`--max-source-length` must be from 8 to 1023"),
         (("--max-len-b", "-1"), "must not be negative"),
+        (("--max-len-a", "nan"), "`--lenpen` and `--max-len-a` must be numbers"),
+        (("--max-len-a", "inf"), "must be numbers, but are 1.0 and inf"),
+        (("--lenpen", "nan"), "must be numbers, but are nan and 2.0"),
+        (("--output", "/proc/nowhere/x"), "`--output` /proc/nowhere/x can't be written"),
         (("--min-len", "2000"), "`--min-len` 2000 is more than"),
         (("--buffer-size", "0"), "`--buffer-size` must be at least 1"),
         (("--segmentation", "nowhere"), "segmentation.json can't be read"),
@@ -271,6 +294,15 @@ def test_the_input_is_not_overwritten(copier, tmp_path, capsys):
     assert (tmp_path / "text").read_text() == f"{A}\n"
     assert "is the input" in capsys.readouterr().err
     assert cli.main(["translate", str(copier), "--cpu", "--input", text, "--output", "/dev/null"]) == 0
+
+
+def test_two_dictionaries_for_shared_embeddings_are_refused(translate, copier, tmp_path):
+    shutil.copytree(copier.parent.parent / "data", tmp_path / "data")
+    path = tmp_path / "data/dict.de.txt"
+    path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    status, _, err = translate(b"x\n", "--data", str(tmp_path / "data"))
+    assert status == 2
+    assert "can't be built with the dictionaries of its data" in err
 
 
 def test_dictionaries_of_other_data_are_refused(translate, copier, tmp_path):

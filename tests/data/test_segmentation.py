@@ -79,6 +79,13 @@ def test_damaged_files_are_named(prepared, tmp_path):
             Segmentation.load(tmp_path)
 
 
+@pytest.mark.parametrize("record", ["[]", '{"type": ["none"]}', '{"type": "none", "source": 1, "target": "de"}', "{"])
+def test_malformed_records_are_named(tmp_path, record):
+    (tmp_path / RECORD).write_text(record)
+    with pytest.raises(InputError, match=r"segmentation\.json (can't be read|lacks source)"):
+        Segmentation.load(tmp_path)
+
+
 def test_languages_for_moses():
     assert [moses_language(lang) for lang in ("en", "pt_BR", "zh-Hans", "ron", "eng_Latn")] == [
         "en", "pt", "zh", "ro", "en"

@@ -35,9 +35,13 @@ def test_translations_are_the_same(arch):
 
 
 @pytest.mark.usefixtures("pack_all")
-def test_every_matrix_of_ffns_and_of_the_decoder_is_packed_and_shared_ones_once():
+def test_every_matrix_of_ffns_and_of_the_decoder_is_packed_and_shared_ones_once(monkeypatch):
+    packings = []
+    pack_matrix = compat.pack_matrix
+    monkeypatch.setattr(compat, "pack_matrix", lambda *args: packings.append(args) or pack_matrix(*args))
     backend = FairseqBackend.from_arch("owf_tiny_shared_enc_dec", 80, cpu=True)
     (model,) = backend.models
+    assert len(packings) == len({id(m) for m in model.modules() if isinstance(m, PackedLinear)}) > 10
     layers = [*model.encoder.layers, *model.decoder.layers]
     assert len({id(layer.fc1) for layer in layers}) == len({id(layer.fc2) for layer in layers}) == 1
     left = [name for name, module in model.named_modules() if type(module) is nn.Linear]

@@ -70,6 +70,22 @@ def test_scores_of_parts_are_those_of_one_sentence():
     assert found[1].text == "A B C D E F G H I J"
 
 
+def test_translations_of_a_line_in_parts_are_given_best_first():
+    one = translator(max_source_length=8)
+
+    def search(batch, options):
+        # the long part's second-best has the better mean: what is last in one part is not last in the line
+        scores = {8: [(-0.5, 10), (-0.51, 100)], 2: [(-0.1, 10), (-0.11, 1000)]}
+        return [
+            [Hypothesis(("x",) * (n - 1), score, (score,) * n) for score, n in scores[len(pieces)]] for pieces in batch
+        ]
+
+    one.backend.search = search
+    (found,) = one.translate(["a b c d e f g h i j"])
+    assert [scored.score for scored in found] == sorted((scored.score for scored in found), reverse=True)
+    assert found[0].score == pytest.approx((-0.51 * 100 - 0.11 * 1000) / 1100)
+
+
 def test_buffers_come_one_after_the_other():
     one = translator(batching=Batching(buffer=2))
     results = one.translate([f"{n}" for n in range(5)])
