@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from owf_fairseq.checkpoint import MADE_BY, PathLike, broken_ties, read_checkpoint, tied_names
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, Pattern
+from owf_fairseq.naming import configuration_of, named_arch
+from owf_fairseq.sharing import Pattern
 from owf_fairseq.stored_model import StoredModel, describe, differing_flags, updates_of
 
 HALF_PRECISION = {
@@ -25,7 +26,9 @@ class Inspection:
 
     Attributes:
         file, bytes: its name and size.
-        arch, configuration: of the model; the paper's name, None for fairseq's own ``transformer``.
+        arch: that the model was made with.
+        configuration: the paper's name of the blocks that it has, None if there is none, as for fairseq's own
+            ``transformer``.
         layers, embed_dim, heads, norm: of the encoder and the decoder; ``pre`` or ``post`` for the norm.
         blocks: for each kind of block the number of the block that every layer uses, None where it is dropped.
         one_ffn_for_both_stacks: whether the decoder's block is the encoder's.
@@ -85,6 +88,7 @@ def inspect(path: PathLike) -> Inspection:
     extra = state.get("extra_state") or {}
     score, best = extra.get("val_loss"), extra.get("best")
     optimizer = _optimizer(state)
+    named = named_arch(args, model.arch)
     first_of_decoder = args.encoder_layers
     decoder_ffn = model.plan.ffn[first_of_decoder:]
     one_for_both = bool(args.share_encoder_decoder_ffn)
@@ -95,7 +99,7 @@ def inspect(path: PathLike) -> Inspection:
         file=str(path),
         bytes=Path(path).stat().st_size,
         arch=model.arch,
-        configuration=CONFIGURATIONS[ARCHS[model.arch][1]].paper if model.is_ours else None,
+        configuration=None if named is None else configuration_of(named).paper,
         layers=_by_stack(model, "layers"),
         embed_dim=_by_stack(model, "embed_dim"),
         heads=_by_stack(model, "attention_heads"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import os
 import pkgutil
 import sys
@@ -65,8 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.fairseq_flags = others
     if args.fairseq_flags and not args.passes_flags:
         parser.error(f"unrecognized arguments: {' '.join(args.fairseq_flags)}")
-    # fairseq advertises tensorboardX while it is imported
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     try:
         status = args.run(args)
         sys.stdout.flush()  # here, where a closed pipe is expected, and not when Python ends

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from owf_fairseq.errors import InputError
 
 if TYPE_CHECKING:
-    from owf_fairseq.evaluation.device_profiles import DeviceProfile
+    from owf_fairseq.evaluation.benchmark_names import Named
     from owf_fairseq.tables import Report
 
 HELP = "measure how fast models decode, in turn and in one run, or predict it from their shapes"
@@ -25,7 +25,7 @@ EXAMPLE = (
 PASSES_FLAGS = True
 """What the parser does not know, models and fairseq's flags, comes to ``run`` as ``args.fairseq_flags``."""
 
-MEASURING = ("input", "sentences", "runs", "warmup", "data", "unpacked", "memory")
+MEASURING = ("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory")
 PREDICTING = ("profile", "peak_gflops", "bandwidth_gbs")
 
 
@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.description = (
         f"{HELP}.\nMODEL: a checkpoint (several with `:` between for an ensemble), or an arch, which gets random "
-        "weights.\nSpeeds are relative to the first model. Models come before flags that take several values.\n"
+        "weights.\nNAME, in tables and JSON: by default the arch; of a checkpoint the name of its folder, by which "
+        "`owf report`\njoins it, or its path if another model has that name. Speeds are relative to the first model. "
+        "Models come before\nflags that take several values.\n"
         "tokens/s: pieces of the best hypotheses, end-of-sentence symbols not counted, for a second of search. All\n"
         "models translate a batch before any gets the next one, so that ratios hold on a noisy machine."
     )
@@ -52,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--input", metavar="FILE", help="text to translate instead, sorted by length; for checkpoints, UTF-8"
+    )
+    what.add_argument(
+        "--segmentation",
+        metavar="DIR",
+        help="of --input: a folder with another record of how text becomes pieces, or `none`: it is in pieces already "
+        "(default: as recorded beside the data)",
     )
     what.add_argument(
         "--sentences",
@@ -96,7 +104,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     form = parser.add_argument_group("output")
     form.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    form.add_argument("--json", metavar="FILE", help="write everything, with every run, as JSON")
+    form.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write everything, with every run, as JSON (in place of JSON that it wrote before)",
+    )
     form.add_argument("--plot", metavar="FILE", help="draw the speeds by batch size (.png, .pdf or .svg)")
     form.add_argument("--overwrite", action="store_true", help="replace --json and --plot if they exist")
     model = parser.add_argument_group("the cost model alone")
@@ -136,15 +148,15 @@ def comma_separated(text: str) -> tuple[int, ...]:
 def run(args: argparse.Namespace) -> int:
     """Measures or predicts, prints the tables and writes the files."""
     tables = predicted(args) if args.predict or args.paper else measured(args)
+    print("\n\n".join(table.as_markdown() if args.markdown else table.as_text() for table in tables), flush=True)
     if args.json:
-        from owf_fairseq.data.lines import write_lines
+        from owf_fairseq.data.outputs import write_output
 
-        write_lines(args.json, tables[0].as_json().split("\n"))
+        write_output("--json", args.json, tables[0].as_json().split("\n"))
     if args.plot:
         from owf_fairseq.evaluation.speed_plot import plot
 
         plot(tables[0].data, args.plot)
-    print("\n\n".join(table.as_markdown() if args.markdown else table.as_text() for table in tables), flush=True)
     return 0
 
 
@@ -156,16 +168,16 @@ def measured(args: argparse.Namespace) -> Sequence[Report]:
     """
     from owf_fairseq.errors import collect
     from owf_fairseq.evaluation.benchmark import BenchmarkOptions, benchmark, prepare
-    from owf_fairseq.evaluation.benchmark_models import read_names
+    from owf_fairseq.evaluation.benchmark_names import read_names
     from owf_fairseq.evaluation.speed_report import tables
 
     def warn(text: str) -> None:
         print(f"owf benchmark: warning: {text}", file=sys.stderr)
 
     problems = [f"`{flag(name)}` is for `--predict`" for name in PREDICTING if getattr(args, name) is not None]
-    problems += check_files(args)
     options = BenchmarkOptions(**given(args))
     named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
+    problems += [*contradictions(args, named), *check_files(args, "benchmark", named)]
     candidates = collect(problems, lambda: prepare(named, flags, options))
     if problems or candidates is None:
         raise InputError(problems)
@@ -179,9 +191,11 @@ def predicted(args: argparse.Namespace) -> Sequence[Report]:
         InputError: with every problem of the command line.
     """
     from owf_fairseq.errors import collect
-    from owf_fairseq.evaluation.benchmark import BenchmarkOptions
-    from owf_fairseq.evaluation.benchmark_models import read_names, shapes_by_name
+    from owf_fairseq.evaluation.benchmark import BenchmarkOptions, calibrated
+    from owf_fairseq.evaluation.benchmark_models import shapes_by_name
+    from owf_fairseq.evaluation.benchmark_names import read_names
     from owf_fairseq.evaluation.cost_model import Workload
+    from owf_fairseq.evaluation.device_profiles import choose_profile
     from owf_fairseq.evaluation.prediction import predict
 
     if args.paper:
@@ -193,48 +207,18 @@ def predicted(args: argparse.Namespace) -> Sequence[Report]:
             raise InputError(f"`--paper` takes neither models nor flags of what is decoded, but got `{more}`")
         return [compare_batch_sizes(), compare_rows()]
     problems = [f"`{flag(name)}` measures, and `--predict` does not" for name in MEASURING if name in given(args)]
-    problems += check_files(args)
     options = BenchmarkOptions(**given(args))
-    problems += options.problems()
-    profile = collect(problems, lambda: profile_of(args, options))
+    problems += [*options.problems(), *check_files(args, "prediction")]
+    device = (args.profile, args.peak_gflops, args.bandwidth_gbs, bool(args.calibrate))
+    profile = collect(problems, lambda: choose_profile(*device))
     named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
     shapes = collect(problems, lambda: shapes_by_name(named, flags, options.vocab_size))
-    if problems or profile is None or shapes is None:
+    if problems or shapes is None:
         raise InputError(problems)
+    profile = profile or calibrated(options).profile
     workloads = [Workload(1, options.beam, source, target) for source, target in options.lengths]
     names = [one.name for one in named]
     return predict(names, shapes, workloads, options.batch_sizes, profile, options.fp16)
-
-
-def profile_of(args: argparse.Namespace, options: Any) -> DeviceProfile:
-    """The device that the prediction is for.
-
-    Raises:
-        InputError: there is no such profile, or several devices are asked for.
-    """
-    from owf_fairseq.evaluation.device_profiles import PROFILES, V100, DeviceProfile
-
-    numbers = {"--peak-gflops": args.peak_gflops, "--bandwidth-gbs": args.bandwidth_gbs}
-    given_numbers = {name: value for name, value in numbers.items() if value is not None}
-    ways = [name for name, value in (("--profile", args.profile), ("--calibrate", args.calibrate)) if value is not None]
-    ways += [" ".join(given_numbers)] if given_numbers else []
-    problems = [f"`{name}` must be above 0, but is {value:g}" for name, value in given_numbers.items() if value <= 0]
-    if len(ways) > 1:
-        problems.append(f"`{'`, `'.join(ways)}` each choose a device: give one of them")
-    if len(given_numbers) == 1:
-        problems.append("`--peak-gflops` and `--bandwidth-gbs` describe a device together: give both")
-    if args.profile is not None and args.profile not in PROFILES:
-        problems.append(f"`--profile` must be one of {', '.join(PROFILES)}, but is '{args.profile}'")
-    if problems:
-        raise InputError(problems)
-    if given_numbers:
-        flops = 1e9 * args.peak_gflops
-        return DeviceProfile("this device", flops, flops, 1e9 * args.bandwidth_gbs, source="as given")
-    if args.calibrate:
-        from owf_fairseq.evaluation.benchmark import calibrated
-
-        return calibrated(options).profile
-    return V100 if args.profile is None else PROFILES[args.profile]
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
@@ -252,18 +236,30 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def check_files(args: argparse.Namespace) -> list[str]:
+def contradictions(args: argparse.Namespace, models: Sequence[Named]) -> list[str]:
+    """Flags that would have no effect beside the others."""
+    problems = []
+    if args.input is not None and args.lengths is not None:
+        problems.append("`--lengths` is of random sentences, and `--input` is a text: give one of them")
+    if args.input is None and args.segmentation is not None:
+        problems.append("`--segmentation` is of the text of `--input`, which is not given")
+    if args.vocab_size is not None and models and not any(model.is_arch for model in models):
+        problems.append("`--vocab-size` is for archs, and no arch is named: checkpoints have their own vocabulary")
+    if args.data is not None and models and all(model.is_arch for model in models):
+        problems.append("`--data` is for checkpoints, and no checkpoint is named")
+    return problems
+
+
+def check_files(args: argparse.Namespace, kind: str, models: Sequence[Named] = ()) -> list[str]:
     """What forbids to write the files."""
     import importlib.util
     import os
 
-    problems = []
-    for name in ("json", "plot"):
-        path = getattr(args, name)
-        if path is not None and os.path.isdir(path):
-            problems.append(f"`--{name}` {path} is a folder: name a file")
-        elif path is not None and os.path.exists(path) and not args.overwrite:
-            problems.append(f"`--{name}` {path} exists: name another file, or replace it with `--overwrite`")
+    from owf_fairseq.data.outputs import check_output_file
+
+    inputs = [args.input, *(path for model in models for path in model.checkpoints)]
+    problems = check_output_file("--json", args.json, args.overwrite, kind=kind, inputs=inputs)
+    problems += check_output_file("--plot", args.plot, args.overwrite, inputs=inputs)
     if args.plot is None:
         return problems
     if os.path.splitext(args.plot)[1] not in (".png", ".pdf", ".svg"):

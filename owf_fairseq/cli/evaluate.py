@@ -24,7 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "looks wrong with the\ntexts go to standard error."
     )
     parser.add_argument(
-        "hypotheses", nargs="*", metavar="HYP", help="a file, or NAME=FILE to choose the name in the table"
+        "hypotheses",
+        nargs="*",
+        metavar="HYP",
+        help="a file, or NAME=FILE to choose the system's name in the table (default: the file's name without hyp, "
+        "language and the like; where several have the same one, the folders that tell them apart: "
+        "owf_small/test.de and owf_big/test.de are owf_small and owf_big)",
     )
     parser.add_argument(
         "--ref",
@@ -37,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline",
         metavar="HYP",
-        help="compare all others with this one, by name or file, by paired bootstrap resampling: † marks p < 0.05",
+        help="compare all others with this one, given by its name in the table or its file, by paired bootstrap "
+        "resampling: † marks p < 0.05",
     )
     parser.add_argument(
         "--metrics",
@@ -66,12 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="COMET's model: a name, a checkpoint, or the folder with hparams.yaml and checkpoints/ (default: the "
         f"paper's, {DEFAULT_MODEL})",
     )
-    parser.add_argument(
-        "--gpus", type=int, choices=(0, 1), help="for COMET (default: 1 if there is one, else 0, the CPU)"
-    )
+    parser.add_argument("--cpu", action="store_true", help="use no GPU for COMET (default: use one if there is one)")
     parser.add_argument("--samples", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1000)")
     parser.add_argument("--decimals", type=int, default=1, metavar="N", help="of scores in the table (default: 1)")
     parser.add_argument("--json", metavar="FILE", help="also write everything as JSON, unrounded")
+    parser.add_argument("--overwrite", action="store_true", help="replace a --json that is no evaluation")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     parser.epilog = f"{LAYOUT}\n\n{parser.epilog}"
 
@@ -80,21 +85,26 @@ def run(args: argparse.Namespace) -> int:
     """Prints one table, and writes the JSON."""
     import sys
 
-    from owf_fairseq.data.lines import write_lines
-    from owf_fairseq.errors import InputError
+    from owf_fairseq.data.outputs import check_output_file, write_output
     from owf_fairseq.evaluation import directions, evaluate
+    from owf_fairseq.evaluation.inputs import unnamed_systems
     from owf_fairseq.evaluation.metrics import Settings
 
     def warn(text: str) -> None:
         print(f"owf evaluate: warning: {text}", file=sys.stderr, flush=True)
 
-    settings = Settings(args.metrics, args.tokenize, args.comet_model, args.gpus, args.samples)
-    problems = evaluate.check_json(args.json)
+    settings = Settings(args.metrics, args.tokenize, args.comet_model, args.cpu, args.samples)
+    texts = (args.hypotheses, args.ref, args.src)
+    if args.directions:
+        inputs = directions.input_files(*texts, args.baseline)
+    else:
+        systems = unnamed_systems([*args.hypotheses, *([args.baseline] if args.baseline else [])])
+        inputs = [*systems.values(), *args.ref, *([args.src] if args.src else [])]
+    problems = check_output_file("--json", args.json, args.overwrite, kind=evaluate.KIND, inputs=inputs)
     if args.decimals < 0:
         problems.append(f"`--decimals` must be 0 or more, but is {args.decimals}")
     if args.directions and args.target_lang:
         problems.append("`--target-lang` does not go with `--directions`: each direction has its own")
-    texts = (args.hypotheses, args.ref, args.src)
     how = {"baseline": args.baseline, "settings": settings, "warn": warn, "problems": problems}
     if args.directions:
         data = directions.evaluate_directions(*texts, **how)
@@ -104,8 +114,5 @@ def run(args: argparse.Namespace) -> int:
         report = evaluate.report(data, args.decimals)
     print(report.as_markdown() if args.markdown else report.as_text(), flush=True)
     if args.json:
-        try:
-            write_lines(args.json, report.as_json().split("\n"))
-        except OSError as error:
-            raise InputError(f"`--json` {args.json} can't be written: {error.strerror or error}") from error
+        write_output("--json", args.json, report.as_json().split("\n"))
     return 0

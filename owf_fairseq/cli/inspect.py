@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
 def lines(found: Inspection) -> list[tuple[str, str]]:
     """The facts, one a line: its name and its value."""
     from owf_fairseq.inspection import block_numbers
+    from owf_fairseq.naming import configuration_label
     from owf_fairseq.stored_model import typed
 
     def both(values: dict[str, object]) -> str:
@@ -51,7 +52,7 @@ def lines(found: Inspection) -> list[tuple[str, str]]:
 
     facts = [
         ("file", f"{found.file} ({found.bytes / 1e6:,.1f} MB)"),
-        ("arch", f"{found.arch} ({found.configuration or 'plain fairseq'})"),
+        ("arch", f"{found.arch} ({configuration_label(found.configuration, found.arch)})"),
         (
             "size",
             f"{found.layers['encoder']} + {found.layers['decoder']} layers, d {both({**found.embed_dim})}, "

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from owf_fairseq.data.lines import read_lines
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError, collect
-from owf_fairseq.evaluation.benchmark_models import Candidate, Loading, Named, describe
+from owf_fairseq.evaluation.benchmark_models import Candidate, Loading, describe
+from owf_fairseq.evaluation.benchmark_names import Named
 from owf_fairseq.evaluation.speed import Setting, cut_into_batches, draw_batches, measure, number_of_turns
 from owf_fairseq.progress import Progress
 
@@ -32,6 +33,7 @@ class BenchmarkOptions:
     Attributes:
         lengths: pieces of source and target, for random sentences; not looked at with ``input``.
         input: a text file to translate.
+        segmentation: how it is cut into pieces, if not as recorded, see ``RecordedData.segmentation``.
         sentences: how many: at least, of random ones, because batches are full (default 10); of the text, from its
             start (default all).
         batch_sizes, beam: of the search.
@@ -48,6 +50,7 @@ class BenchmarkOptions:
 
     lengths: tuple[tuple[int, int], ...] = ((26, 30),)
     input: str | None = None
+    segmentation: str | None = None
     sentences: int | None = None
     batch_sizes: tuple[int, ...] = (1,)
     beam: int = 5
@@ -109,12 +112,10 @@ def prepare(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOpti
             if one.is_arch
         ]
         collect(problems, lambda: _text(options))
+    needs_text = options.input is not None
+    more = (options.vocab_size, options.data, needs_text, options.segmentation)
     for one in named:
-        own_flags = flags if one.is_arch else ()
-        found = collect(
-            problems,
-            partial(describe, one, own_flags, options.vocab_size, options.data, needs_text=options.input is not None),
-        )
+        found = collect(problems, partial(describe, one, flags if one.is_arch else (), *more))
         candidates += [found] if found is not None else []
     for candidate in candidates if options.input is None else ():
         limits = (candidate.max_source_length, candidate.max_target_length)
@@ -204,7 +205,7 @@ def text_settings(backends: Sequence[FairseqBackend], options: BenchmarkOptions,
     encoded: list[list[list[str]]] = []
     for backend in backends:
         assert backend.data is not None  # it is no arch
-        segmentation = backend.data.segmentation()
+        segmentation = backend.data.segmentation(options.segmentation)
         encoded.append([segmentation.encode(line).split() for line in lines])
     limits = [backend.max_source_length for backend in backends]
     kept = [

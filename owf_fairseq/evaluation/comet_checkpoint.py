@@ -15,53 +15,63 @@ import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from dataclasses import dataclass
 from pathlib import Path
 
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, collect
 from owf_fairseq.evaluation.comet import CometModel
 from owf_fairseq.evaluation.quiet import quietly, reason
 
 LAYOUT = "a COMET model is a folder with `hparams.yaml` and `checkpoints/*.ckpt`"
 
 
-def find_model(model: str, gpus: int | None = None) -> Callable[[], CometModel]:
-    """Finds or fetches a model, and reads it safely as far as that is quick.
+@dataclass(frozen=True)
+class _Checkpoint:
+    """A checkpoint that was found to be safe.
+
+    Attributes:
+        path: of the file.
+        weights: their names.
+        encoder: the name or the folder of the model that it is built on.
+    """
+
+    path: Path
+    weights: set[str]
+    encoder: str
+
+
+def find_model(model: str, cpu: bool = False) -> Callable[[], CometModel]:
+    """Checks a model as far as that needs no network.
 
     Args:
         model: the name of one that COMET can fetch, a checkpoint (``*.ckpt``) or its folder.
-        gpus: 0 or 1; by default one if there is one.
+        cpu: use no GPU; by default one is used if there is one.
 
     Returns:
-        What loads it.
+        What fetches the parts that are not on this machine, and loads the model; it raises an ``InputError`` if it
+        can't, or if what it has fetched is not a COMET model or would run code.
 
     Raises:
-        InputError: it is not there and can't be fetched, is not a COMET model, would run code, or COMET itself or the
-            GPU is missing.
+        InputError: a file is not there, is not a COMET model or would run code, or COMET itself is missing.
     """
-    problems = []
+    problems: list[str] = []
     local = os.path.exists(model) or model.endswith(".ckpt") or model.startswith((".", "/", "~"))
     if importlib.util.find_spec("comet") is None:
         problems.append(
             "`--metrics comet` needs COMET, which is not installed: `pip install '.[comet]'` in the folder of this "
             "package, or `pip install unbabel-comet`"
         )
-    if gpus:
-        import torch
-
-        if not torch.cuda.is_available():
-            problems.append(f"`--gpus` {gpus}: torch sees no GPU; give `--gpus 0` to score on the CPU")
-    checkpoint = None
-    try:
-        checkpoint = _local_checkpoint(model) if local else None
-    except InputError as error:
-        problems += error.problems
+    path = collect(problems, lambda: _local_checkpoint(model)) if local else None
     if problems:
         raise InputError(problems)
-    if checkpoint is None:
-        checkpoint = _fetch(model)
-    names = check_checkpoint(checkpoint)
-    name = checkpoint.parents[1].name if local else model
-    return lambda: _load(checkpoint, name, gpus, names)
+    checked = check_checkpoint(path) if path is not None else None
+
+    def load() -> CometModel:
+        checkpoint = checked or check_checkpoint(_fetch(model))
+        _fetch_encoder(checkpoint)
+        return _load(checkpoint, checkpoint.path.parents[1].name if local else model, cpu)
+
+    return load
 
 
 def _local_checkpoint(model: str) -> Path:
@@ -104,11 +114,8 @@ def _fetch(name: str) -> Path:
             ) from error
 
 
-def check_checkpoint(checkpoint: Path) -> set[str]:
+def check_checkpoint(checkpoint: Path) -> _Checkpoint:
     """Reads what is beside the weights in a way that runs nothing, and leaves the weights on the disk.
-
-    Returns:
-        The names of the weights.
 
     Raises:
         InputError: it is not a COMET checkpoint, or would run code.
@@ -141,42 +148,42 @@ def check_checkpoint(checkpoint: Path) -> set[str]:
     # Lightning reads the flags from each of these, and would import and call what `_instantiator` names
     if any("_instantiator" in (state.get(key) or ()) for key in ("hyper_parameters", "hparams", "module_arguments")):
         raise InputError(f"{checkpoint} was not read: it names a function that would make its model, `_instantiator`")
-    _fetch_encoder(str(flags.get("pretrained_model")), checkpoint)
-    return set(weights)
+    return _Checkpoint(checkpoint, set(weights), str(flags.get("pretrained_model")))
 
 
-def _fetch_encoder(encoder: str, checkpoint: Path) -> None:
+def _fetch_encoder(checkpoint: _Checkpoint) -> None:
     """Fetches the tokenizer and configuration of the model that COMET's is built on, unless they are here.
 
     transformers would try for minutes, file by file, on a machine without a network.
     """
-    if os.path.isdir(encoder):
+    if os.path.isdir(checkpoint.encoder):
         return
     with quietly():
         import huggingface_hub
 
         try:
-            huggingface_hub.snapshot_download(encoder, allow_patterns=["*.json", "*.model", "*.txt"])
+            huggingface_hub.snapshot_download(checkpoint.encoder, allow_patterns=["*.json", "*.model", "*.txt"])
         except Exception as error:
             raise InputError(
-                f"{checkpoint} needs the tokenizer of '{encoder}', which is not on this machine and can't be fetched "
-                f"({reason(error)})"
+                f"{checkpoint.path} needs the tokenizer of '{checkpoint.encoder}', which is not on this machine and "
+                f"can't be fetched ({reason(error)})"
             ) from error
 
 
-def _load(checkpoint: Path, name: str, gpus: int | None, names: set[str]) -> CometModel:
+def _load(checkpoint: _Checkpoint, name: str, cpu: bool) -> CometModel:
     with quietly():
         import comet
         import torch
 
         try:
-            model = comet.load_from_checkpoint(str(checkpoint), local_files_only=True)
+            model = comet.load_from_checkpoint(str(checkpoint.path), local_files_only=True)
         except Exception as error:
-            raise InputError(f"COMET can't load {checkpoint}: {type(error).__name__}: {reason(error)}") from error
+            raise InputError(f"COMET can't load {checkpoint.path}: {type(error).__name__}: {reason(error)}") from error
     # COMET loads what fits and leaves the rest as it was made, at random
-    missing = [weight for weight, _ in model.named_parameters() if weight not in names]
+    missing = [weight for weight, _ in model.named_parameters() if weight not in checkpoint.weights]
     if missing:
         raise InputError(
-            f"{checkpoint} lacks {len(missing)} weights of its model, among them {missing[0]}: it would score at random"
+            f"{checkpoint.path} lacks {len(missing)} weights of its model, among them {missing[0]}: it would score at "
+            "random"
         )
-    return CometModel(model, name, checkpoint, int(torch.cuda.is_available()) if gpus is None else gpus)
+    return CometModel(model, name, checkpoint.path, 0 if cpu else int(torch.cuda.is_available()))

@@ -244,13 +244,17 @@ class Cost:
         encoder_bytes: weights of the source side, for each batch.
         decoder_flops: of the decoder's steps, for each generated token.
         decoder_bytes: weights of one decoder step.
-        flops, bytes: of everything, for each generated token: a piece of a best hypothesis.
+        encoder_bytes_per_token, decoder_bytes_per_token: all that the source side and the steps move, activations and
+            caches included, for each generated token: a piece of a best hypothesis.
+        flops, bytes: of everything, for each generated token.
     """
 
     encoder_flops: float
     encoder_bytes: float
     decoder_flops: float
     decoder_bytes: float
+    encoder_bytes_per_token: float
+    decoder_bytes_per_token: float
     flops: float
     bytes: float
 
@@ -259,13 +263,16 @@ def cost(shape: ModelShape, workload: Workload, value_bytes: int = 4) -> Cost:
     """Adds up what a model computes and moves; see the module's text for what is counted."""
     source, step = source_operations(shape, workload), step_operations(shape, workload)
     steps, tokens = workload.steps, workload.generated_tokens
+    moved = (_bytes(source, value_bytes) / tokens, steps * _bytes(step, value_bytes) / tokens)
     return Cost(
         encoder_flops=_flops(source) / workload.source_rows,
         encoder_bytes=value_bytes * sum(operation.weights for operation in source),
         decoder_flops=steps * _flops(step) / tokens,
         decoder_bytes=value_bytes * sum(operation.weights for operation in step),
+        encoder_bytes_per_token=moved[0],
+        decoder_bytes_per_token=moved[1],
         flops=(_flops(source) + steps * _flops(step)) / tokens,
-        bytes=(_bytes(source, value_bytes) + steps * _bytes(step, value_bytes)) / tokens,
+        bytes=sum(moved),
     )
 
 

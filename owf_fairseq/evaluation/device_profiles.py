@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from owf_fairseq.errors import InputError
 from owf_fairseq.evaluation.cost_model import (
     CROSS_ATTENTION,
     DECODER_ATTENTION,
@@ -115,3 +117,42 @@ V100 = replace(
 )
 
 PROFILES = {profile.name: profile for profile in (V100, V100_ROOFLINE)}
+
+
+def choose_profile(
+    name: str | None, peak_gflops: float | None, bandwidth_gbs: float | None, calibrate: bool
+) -> DeviceProfile | None:
+    """The device that a prediction is for; by default the paper's.
+
+    Args:
+        name: of a profile.
+        peak_gflops, bandwidth_gbs: of another device: GFLOP/s and GB/s.
+        calibrate: whether it is this machine.
+
+    Returns:
+        None if it is still to be measured.
+
+    Raises:
+        InputError: there is no such profile or device, or several are asked for.
+    """
+    numbers = {"--peak-gflops": peak_gflops, "--bandwidth-gbs": bandwidth_gbs}
+    given = {flag: value for flag, value in numbers.items() if value is not None}
+    ways = [flag for flag, is_given in (("--profile", name is not None), ("--calibrate", calibrate)) if is_given]
+    ways += [" ".join(given)] if given else []
+    problems = [
+        f"`{flag}` must be a number above 0, but is {value:g}"
+        for flag, value in given.items()
+        if not 0 < value < math.inf
+    ]
+    if len(ways) > 1:
+        problems.append(f"`{'`, `'.join(ways)}` each choose a device: give one of them")
+    if len(given) == 1:
+        problems.append("`--peak-gflops` and `--bandwidth-gbs` describe a device together: give both")
+    if name is not None and name not in PROFILES:
+        problems.append(f"`--profile` must be one of {', '.join(PROFILES)}, but is '{name}'")
+    if problems:
+        raise InputError(problems)
+    if peak_gflops is not None and bandwidth_gbs is not None:
+        flops = 1e9 * peak_gflops
+        return DeviceProfile("this device", flops, flops, 1e9 * bandwidth_gbs, source="as given")
+    return None if calibrate else V100 if name is None else PROFILES[name]

@@ -45,7 +45,7 @@ def evaluate_directions(
         references, source: folders.
         baseline: the name or folder of a system, to which all others are compared.
         settings: the metrics and their settings.
-        warn: is told what looks wrong, before anything is scored.
+        warn: is told what looks wrong, before anything is fetched or scored.
         problems: that the caller has found, to be reported with those found here.
 
     Returns:
@@ -58,7 +58,10 @@ def evaluate_directions(
     settings = settings or Settings()
     metrics = Metrics(settings)
     problems = list(problems)
-    systems, base = collect(problems, lambda: named(hypotheses, baseline)) or (unnamed_systems(hypotheses), None)
+    systems, base = collect(problems, lambda: named(hypotheses, baseline, "folder")) or (
+        unnamed_systems(hypotheses),
+        None,
+    )
     found = (collect(problems, lambda: find_files(systems, references, source)) if systems else None) or {}
     languages = {direction: sides(direction)[1] for direction in found}
     problems += metrics.check(list(languages.values()) or [None], has_source=source is not None)
@@ -114,6 +117,21 @@ def evaluate_directions(
         ],
         "warnings": warnings,
     }
+
+
+def input_files(
+    hypotheses: Sequence[str], references: Sequence[str], source: str | None, baseline: str | None
+) -> list[str]:
+    """The files that `evaluate_directions` reads; none where it finds that something is wrong with them."""
+    try:
+        found = find_files(named(hypotheses, baseline, "folder")[0], references, source)
+    except InputError:
+        return []
+    return [
+        file
+        for files, reference_files, source_file in found.values()
+        for file in (*files.values(), *reference_files, *([source_file] if source_file else []))
+    ]
 
 
 def _counts(scored: Scored, system: str, baseline: str) -> dict[str, int]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
-import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from owf_fairseq import __version__
@@ -46,7 +43,7 @@ def evaluate(
         baseline: the name or path of a system, to which all others are compared.
         language: of the target side, for BLEU's tokenizer.
         settings: the metrics and their settings.
-        warn: is told what looks wrong, before anything is scored.
+        warn: is told what looks wrong, before anything is fetched or scored.
         problems: that the caller has found, to be reported with those found here.
 
     Returns:
@@ -58,9 +55,9 @@ def evaluate(
     settings = settings or Settings()
     metrics = Metrics(settings)
     problems = list(problems)
-    problems += metrics.check([language], has_source=source is not None)
     paths, base = collect(problems, lambda: named(hypotheses, baseline)) or (unnamed_systems(hypotheses), None)
     test_set = collect(problems, lambda: read_test_set(paths, references, source, language))
+    problems += metrics.check([language], has_source=source is not None)
     if problems or test_set is None:
         raise InputError(problems)
     warnings = find_warnings(test_set, tokenizer_in_use(settings, language))
@@ -85,18 +82,18 @@ def evaluate(
     }
 
 
-def named(hypotheses: Sequence[str], baseline: str | None) -> tuple[dict[str, str], str | None]:
+def named(hypotheses: Sequence[str], baseline: str | None, kind: str = "file") -> tuple[dict[str, str], str | None]:
     """`name_systems` of at least one hypothesis.
 
     Raises:
-        InputError: there is none, or two have one name.
+        InputError: there is none, two have one name, or the baseline is not there.
     """
     if not hypotheses:
         raise InputError(
             "name at least one hypothesis: a flag such as `--ref` takes every name up to the next flag, so put the "
             "hypotheses before the flags, or after `--`"
         )
-    return name_systems(hypotheses, baseline)
+    return name_systems(hypotheses, baseline, kind)
 
 
 @dataclass(frozen=True)
@@ -124,8 +121,11 @@ def score(test_sets: Mapping[str, TestSet], baseline: str | None, metrics: Metri
 
     Returns:
         By metric.
+
+    Raises:
+        InputError: what a metric needs can't be fetched or loaded.
     """
-    metrics.load()
+    metrics.prepare(test_set.language for test_set in test_sets.values())
     samples = metrics.settings.samples
     work = sum(
         test_set.segments * len(test_set.hypotheses) * (len(test_set.references) if metric == "comet" else 1)
@@ -188,17 +188,6 @@ def versions(comet: bool) -> dict[str, str]:
     names = ["sacrebleu", "numpy", *(["unbabel-comet", "torch", "transformers"] if comet else [])]
     found = {name: importlib.metadata.version(name) for name in names}
     return {"owf_fairseq": __version__, "python": platform.python_version(), **found}
-
-
-def check_json(path: str | None) -> list[str]:
-    """What forbids to write the JSON: nothing if the file is not there yet, or if `owf evaluate` made it."""
-    if path is None or not os.path.lexists(path):
-        return []
-    try:
-        made = json.loads(Path(path).read_text(encoding="utf-8"))["kind"] == KIND
-    except (OSError, ValueError, KeyError, TypeError):
-        made = False
-    return [] if made else [f"`--json` {path} exists, and `owf evaluate` did not make it: name another file"]
 
 
 def report(data: Mapping[str, Any], decimals: int = 1) -> Report:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,18 +118,21 @@ def read_test_set(
     )
 
 
-def name_systems(given: Sequence[str], baseline: str | None = None) -> tuple[dict[str, str], str | None]:
+def name_systems(
+    given: Sequence[str], baseline: str | None = None, kind: str = "file"
+) -> tuple[dict[str, str], str | None]:
     """The path of every system by its name, the baseline first.
 
     Args:
         given: each a path, of a file or a folder, or ``NAME=PATH``.
         baseline: the name or the path of one of them, or another one.
+        kind: of what the paths name.
 
     Returns:
         The paths by name, and the baseline's name.
 
     Raises:
-        InputError: two systems have one name.
+        InputError: there is no such baseline, or two systems have one name.
     """
     systems = [_split(text) for text in given]
     names = _names(systems)
@@ -139,6 +142,10 @@ def name_systems(given: Sequence[str], baseline: str | None = None) -> tuple[dic
         for number, (_, other) in enumerate(systems):
             if names[number] == baseline or (name is None and os.path.realpath(other) == os.path.realpath(path)):
                 base = number
+        if base is None and name is None and not os.path.exists(path):
+            raise InputError(
+                f"`--baseline` {baseline} is neither a {kind} nor one of the systems: {', '.join(dict.fromkeys(names))}"
+            )
         if base is None:
             systems, base = [(name, path), *systems], 0
             names = _names(systems)
@@ -170,14 +177,34 @@ def _split(text: str) -> tuple[str | None, str]:
 def _names(systems: Sequence[tuple[str | None, str]]) -> list[str]:
     """Every system's name: the given one, or the shortest readable part of its path that no other has."""
     names = [name or _tail(path, 1, short=True) for name, path in systems]
-    longest = max(len(Path(path).parts) for _, path in systems)
-    for length in range(1, longest + 1):
-        for short in (True, False):
-            names = [
-                _tail(path, length, short) if given is None and names.count(name) > 1 else name
-                for name, (given, path) in zip(names, systems, strict=True)
-            ]
+    for name in [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        group = [number for number, other in enumerate(names) if other == name and systems[number][0] is None]
+        others = {other for number, other in enumerate(names) if number not in group}
+        for parts in _candidates([systems[number][1] for number in group]):
+            if len(set(parts)) == len(parts) and others.isdisjoint(parts):
+                for number, part in zip(group, parts, strict=True):
+                    names[number] = part
+                break
     return names
+
+
+def _candidates(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Names for paths whose ends are alike, the most readable first: the end in full, one folder, several parts."""
+    longest = max((len(Path(path).parts) for path in paths), default=0)
+    yield [_tail(path, 1, short=False) for path in paths]
+    for depth in range(2, longest + 1):
+        folders = [_folder(path, depth) for path in paths]
+        if not {"..", os.sep}.intersection(folders):
+            yield folders
+    for length in range(2, longest + 1):
+        for short in (True, False):
+            yield [_tail(path, length, short) for path in paths]
+
+
+def _folder(path: str, depth: int) -> str:
+    """One part of a path, counted from its end; without such a part, what names the file itself."""
+    parts = Path(path).parts
+    return parts[-depth] if depth <= len(parts) else _tail(path, 1, short=True)
 
 
 def _tail(path: str, length: int, short: bool) -> str:

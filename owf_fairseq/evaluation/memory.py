@@ -8,7 +8,6 @@ makes, and what the libraries keep for it. What loading needs for a moment is no
 from __future__ import annotations
 
 import gc
-import logging
 import re
 import resource
 import sys
@@ -63,8 +62,6 @@ def _in_this_process(
     threads: int,
     loading: Loading,
 ) -> int:
-    # fairseq advertises tensorboardX while it is imported
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     import torch
 
     from owf_fairseq.decoding import fairseq_backend  # noqa: F401  what is imported now is not the model's

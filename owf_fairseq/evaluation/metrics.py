@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, collect
 from owf_fairseq.evaluation.comet import DEFAULT_MODEL, CometMetric, CometModel
 from owf_fairseq.evaluation.comet_checkpoint import find_model
 from owf_fairseq.evaluation.inputs import TestSet
@@ -58,14 +58,14 @@ class Settings:
         metrics: names from ``METRICS``.
         tokenize: sacreBLEU's tokenizer for BLEU; by default the target language's.
         comet_model: the name of a model, a checkpoint, or the folder of one.
-        gpus: for COMET, 0 or 1; by default one if there is one.
+        cpu: use no GPU for COMET; by default one is used if there is one.
         samples: of the bootstrap.
     """
 
     metrics: Sequence[str] = ("bleu", "chrf")
     tokenize: str | None = None
     comet_model: str = DEFAULT_MODEL
-    gpus: int | None = None
+    cpu: bool = False
     samples: int = 1000
 
 
@@ -76,7 +76,7 @@ def bleu_tokenizer(language: str | None) -> str:
 
 
 class Metrics:
-    """The metrics of one evaluation: everything that they need is found and fetched before the work starts.
+    """The metrics of one evaluation: what they need is checked with the texts, and fetched when all is well.
 
     Args:
         settings: which.
@@ -86,10 +86,10 @@ class Metrics:
         self.settings = settings
         self.names = list(dict.fromkeys(settings.metrics))
         self._comet: CometModel | None = None
-        self._find_comet: Callable[[], CometModel] | None = None
+        self._load_comet: Callable[[], CometModel] | None = None
 
     def check(self, languages: Iterable[str | None], has_source: bool) -> list[str]:
-        """Fetches what has to be fetched.
+        """Looks for what can be told without the network.
 
         Args:
             languages: of the target sides.
@@ -106,26 +106,27 @@ class Metrics:
         ]
         if self.settings.samples < 1:
             problems.append(f"`--samples` must be at least 1, but is {self.settings.samples}")
-        for tokenizer, language in sorted(self._tokenizers(languages).items()):
-            problem = _tokenizer_problem(tokenizer, language)
-            problems += [problem] if problem else []
+        problems += self._tokenizer_problems(languages, fetch=False)
         if "comet" in self.names:
             if not has_source:
                 problems.append("`--metrics comet` needs `--src`, the source text: COMET scores against it as well")
-            try:
-                self._find_comet = find_model(self.settings.comet_model, self.settings.gpus)
-            except InputError as error:
-                problems += error.problems
+            self._load_comet = collect(problems, lambda: find_model(self.settings.comet_model, self.settings.cpu))
         return problems
 
-    def load(self) -> None:
-        """Loads COMET's model, if it is needed, after `check` found no problem.
+    def prepare(self, languages: Iterable[str | None]) -> None:
+        """Fetches and loads what the metrics need, after `check` found no problem.
+
+        Args:
+            languages: of the target sides.
 
         Raises:
-            InputError: it cannot be loaded.
+            InputError: something can't be fetched or loaded.
         """
-        if self._find_comet is not None:
-            self._comet = self._find_comet()
+        problems = self._tokenizer_problems(languages, fetch=True)
+        if self._load_comet is not None:
+            self._comet = collect(problems, self._load_comet)
+        if problems:
+            raise InputError(problems)
 
     def bind(self, name: str, test_set: TestSet, advance: Callable[[int], None] | None = None) -> Metric:
         """A metric for one test set.
@@ -154,31 +155,39 @@ class Metrics:
     def _tokenizer(self, name: str, language: str | None) -> str:
         return SPBLEU_TOKENIZER if name == "spbleu" else self.settings.tokenize or bleu_tokenizer(language)
 
-    def _tokenizers(self, languages: Iterable[str | None]) -> dict[str, str | None]:
-        """The tokenizers that are needed, and a language that needs each."""
+    def _tokenizer_problems(self, languages: Iterable[str | None], *, fetch: bool) -> list[str]:
+        """Tries every tokenizer that is needed once."""
         names = [name for name in self.names if name in ("bleu", "spbleu")]
-        return {self._tokenizer(name, language): language for language in languages for name in names}
+        needed = {self._tokenizer(name, language): language for language in languages for name in names}
+        problems = [_tokenizer_problem(tokenizer, language, fetch) for tokenizer, language in sorted(needed.items())]
+        return [problem for problem in problems if problem]
 
 
-def _tokenizer_problem(tokenizer: str, language: str | None) -> str | None:
-    """Tries a tokenizer; sacreBLEU fetches a SentencePiece model where one is needed."""
+def _tokenizer_problem(tokenizer: str, language: str | None, fetch: bool) -> str | None:
+    """Tries a tokenizer; sacreBLEU fetches a SentencePiece model where one is needed, if ``fetch`` lets it."""
     from sacrebleu.metrics import BLEU
     from sacrebleu.tokenizers import tokenizer_spm
 
     if tokenizer not in BLEU.TOKENIZERS:
         return f"`--tokenize` must be of {', '.join(sorted(BLEU.TOKENIZERS))}, but is '{tokenizer}'"
+    model = None
+    if tokenizer in tokenizer_spm.SPM_MODELS:
+        url = tokenizer_spm.SPM_MODELS[tokenizer]["url"]
+        model = os.path.join(tokenizer_spm.SACREBLEU_DIR, "models", os.path.basename(url))
+        if not fetch and not os.path.exists(model):
+            return None
     try:
         with quietly():
             BLEU(tokenize=tokenizer)
     except Exception as error:  # of the network, of sentencepiece, of MeCab
-        if tokenizer in tokenizer_spm.SPM_MODELS:
-            url = tokenizer_spm.SPM_MODELS[tokenizer]["url"]
-            path = os.path.join(tokenizer_spm.SACREBLEU_DIR, "models", os.path.basename(url))
-            if os.path.exists(path):
-                return f"sacreBLEU's tokenizer {tokenizer} can't be read ({reason(error)}): remove {path} and try again"
+        if model is not None:
+            if os.path.exists(model):
+                return (
+                    f"sacreBLEU's tokenizer {tokenizer} can't be read ({reason(error)}): remove {model} and try again"
+                )
             return (
                 f"sacreBLEU's tokenizer {tokenizer} is not on this machine and can't be fetched ({reason(error)}): put "
-                f"the file {url} to {path} (the environment variable SACREBLEU names another folder than "
+                f"the file {url} to {model} (the environment variable SACREBLEU names another folder than "
                 f"{tokenizer_spm.SACREBLEU_DIR})"
             )
         extra = tokenizer.split("-")[0]

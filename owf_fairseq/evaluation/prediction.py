@@ -72,7 +72,7 @@ def cost_table(data: dict[str, Any], batch_size: int) -> Report:
     """What every model costs at one batch size."""
     header = (
         *("source/target", "model", "enc. MFLOP/source token", "enc. MB/batch", "dec. MFLOP/token", "dec. MB/step"),
-        *("MFLOP/token", "MB/token", "tokens/s", "ratio", "behind from batch"),
+        *("MFLOP/token", "enc. MB/token", "dec. MB/token", "tokens/s", "ratio", "behind from batch"),
     )
     first = data["models"][0]["name"]
     rows = []
@@ -80,7 +80,10 @@ def cost_table(data: dict[str, Any], batch_size: int) -> Report:
         if entry["batch_size"] != batch_size:
             continue
         behind = entry["break_even_batch_size"]
-        millions = ("encoder_flops", "encoder_bytes", "decoder_flops", "decoder_bytes", "flops", "bytes")
+        millions = (
+            *("encoder_flops", "encoder_bytes", "decoder_flops", "decoder_bytes", "flops"),
+            *("encoder_bytes_per_token", "decoder_bytes_per_token"),
+        )
         rows.append(
             [
                 *(mean_lengths(entry), entry["name"], *(number(entry[name] / 1e6, 1) for name in millions)),
@@ -100,7 +103,8 @@ def cost_table(data: dict[str, Any], batch_size: int) -> Report:
     )
     notes = (
         f"Batch size {batch_size}, beam {data['beam']}. enc.: the source side, once a batch (MB: weights). dec.: the "
-        "steps (MB: weights). MFLOP and MB/token: of all for a generated token, activations and caches included.",
+        "steps (MB: weights). MFLOP/token: of both for a generated token; MB/token: moved for a generated token, "
+        "activations and caches included.",
         f"tokens/s: predicted for {profile['name']}, {rate / 1e9:,.6g} GFLOP/s and {profile['bandwidth'] / 1e9:,.4g} "
         f"GB/s{fitted}. ({profile['source']}.)",
         f"behind from batch: the smallest batch size at which the model is not faster than {first}.",

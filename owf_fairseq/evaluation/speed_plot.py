@@ -6,7 +6,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.lines import PathLike, atomic_path
+from owf_fairseq.data.lines import PathLike
+from owf_fairseq.data.outputs import output_file
 from owf_fairseq.evaluation.speed_tables import TEXT
 
 
@@ -19,6 +20,7 @@ def plot(data: dict[str, Any], path: PathLike) -> None:
 
     Raises:
         ImportError: matplotlib is missing.
+        InputError: the picture can't be written.
     """
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of every font
     from matplotlib.figure import Figure
@@ -49,8 +51,8 @@ def plot(data: dict[str, Any], path: PathLike) -> None:
     axes[0][0].set_ylabel("tokens/s" if data["kind"] == "benchmark" else "tokens/s, predicted")
     axes[1][0].set_ylabel(f"speed relative to {names[0]}")
     axes[0][0].legend()
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format=Path(path).suffix.lstrip("."), dpi=150)
+    with output_file("--plot", path) as place:
+        figure.savefig(place, format=Path(path).suffix.lstrip("."), dpi=150)
 
 
 def _draw(axis: Any, sizes: list[int], values: list[tuple[float, float]], name: str) -> None:

@@ -16,6 +16,7 @@ from owf_fairseq.evaluation.cost_model import Workload, cost
 from owf_fairseq.evaluation.speed import OUT_OF_MEMORY, Measurement, Setting, Spread
 from owf_fairseq.evaluation.speed_tables import TEXT, Entry, batch_size_table, mean_lengths
 from owf_fairseq.installation import FAIRSEQ_DISTRIBUTIONS
+from owf_fairseq.naming import configuration_label
 from owf_fairseq.tables import Report, number
 
 Data = dict[str, Any]
@@ -151,7 +152,7 @@ def models_table(data: Data) -> Report:
     header = ("model", "arch", "configuration", "enc. d_ff", "dec. d_ff", "parameters", "weights, MB")
     rows = [
         [
-            *(model["name"], model["arch"], model["configuration"] or "plain fairseq"),
+            *(model["name"], model["arch"], configuration_label(model["configuration"], model["arch"])),
             *(number(model["ffn_dims"]["encoder"]), number(model["ffn_dims"]["decoder"])),
             *(number(model["parameters"]), number(model["weights_mb"], 1)),
         ]

@@ -149,6 +149,7 @@ def test_text_and_checkpoints(copier, capsys, tmp_path):
     data = json.loads(path.read_text())
     [model], [entry] = data["models"], data["measurements"]
     assert (model["checkpoint"], model["configuration"]) == (str(copier), "One Wide FFN")
+    assert {"--encoder-layers 1", "--share-all-embeddings", "--encoder-normalize-before"} < set(model["flags"])
     assert (entry["lengths"], entry["batches"], entry["sentences"]) == ("text", 2, 3)
     pieces = 3 * entry["source_length"]
     assert pieces == int(pieces) > 3

@@ -14,6 +14,7 @@ def run(capsys, *arguments, status=2):
 
 
 def save(path, arch):
+    path.parent.mkdir(exist_ok=True)
     torch.save(checkpoint_of(make_model(arch), parse(arch)), path)
     return path
 
@@ -42,6 +43,20 @@ def save(path, arch):
         (["owf_tiny", "--profile", "v100", "--peak-gflops", "3"], [["`--profile` is for"], ["`--peak-gflops` is for"]]),
         (["owf_tiny", "--plot", "x.jpg"], [[".png"], ["several with `--batch-sizes`"]]),
         (["owf_tiny", "--json", "FOLDER"], [["`--json`", "is a folder"]]),
+        (["owf_tiny", "--json", "/dev/null/a.json"], [["`--json` /dev/null/a.json can't be written"]]),
+        (["CHECKPOINT", "--json", "CHECKPOINT", "--overwrite", "--cpu"], [["is the input"], ["data"]]),
+        (
+            ["CHECKPOINT", "--input", __file__, "--lengths", "9/9", "--vocab-size", "100"],
+            [["`--lengths`", "`--input`", "one of them"], ["`--vocab-size`", "no arch"], ["data"]],
+        ),
+        (["owf_tiny", "--data", "FOLDER"], [["`--data`", "no checkpoint"]]),
+        (["owf_tiny", "--segmentation", "none"], [["`--segmentation`", "`--input`, which is not given"]]),
+        (["--predict", "owf_tiny", "--calibrate", "--threads", "0"], [["`--threads`", "0"]]),
+        (["--predict", "owf_tinny", "--calibrate", "--beam", "-1"], [["`--beam`", "-1"], ["no arch 'owf_tinny'"]]),
+        (
+            ["--predict", "owf_tiny", "--peak-gflops", "nan", "--bandwidth-gbs", "inf"],
+            [["`--peak-gflops`", "nan"], ["`--bandwidth-gbs`", "inf"]],
+        ),
         (
             ["--predict", "owf_tiny", "--runs", "3", "--memory", "--unpacked", "--beam", "0"],
             [["`--runs` measures"], ["`--unpacked` measures"], ["`--memory` measures"], ["`--beam`"]],
@@ -57,7 +72,7 @@ def save(path, arch):
 def test_bad_usage_tells_every_problem_once(capsys, tmp_path, arguments, problems):
     for number, argument in enumerate(arguments):
         if argument == "CHECKPOINT":
-            arguments[number] = save(tmp_path / "a.pt", "owf_tiny")
+            arguments[number] = save(tmp_path / "run" / "a.pt", "owf_tiny")
         elif argument == "FOLDER":
             arguments[number] = tmp_path
     captured = run(capsys, *arguments)
@@ -88,6 +103,9 @@ def test_text_needs_a_segmentation(trained, capsys, tmp_path):
     text.write_text("w1 w2\n")
     err = run(capsys, trained / "checkpoint_last.pt", "--input", text, "--cpu").err
     assert "doesn't say how its text was cut into pieces" in err
+    more = ["--segmentation", "none", "--runs", "1", "--warmup", "0"]
+    out = run(capsys, trained / "checkpoint_last.pt", "--input", text, "--cpu", *more, status=0).out
+    assert "\n2/" in out  # the two pieces of the line
 
 
 def test_text_without_a_usable_line(copier, capsys, tmp_path):

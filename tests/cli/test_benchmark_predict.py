@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,6 +34,11 @@ def test_costs_and_break_even(capsys, tmp_path):
     assert wide["ratio"] == wide["tokens_per_s"] / big["tokens_per_s"]
     assert [one["break_even_batch_size"] for one in (big, no_dec)] == [None, None]
     assert 16 < wide["break_even_batch_size"] < 32
+    for one in (big, no_dec, wide):
+        assert one["encoder_bytes_per_token"] + one["decoder_bytes_per_token"] == pytest.approx(one["bytes"])
+    assert big["encoder_bytes_per_token"] == no_dec["encoder_bytes_per_token"] < wide["encoder_bytes_per_token"] / 7
+    assert wide["decoder_bytes_per_token"] == no_dec["decoder_bytes_per_token"] < big["decoder_bytes_per_token"]
+    assert re.split(r"  +", out.splitlines()[0])[7:9] == ["enc. MB/token", "dec. MB/token"]
     lines = out.splitlines()
     assert [line.split()[-1] for line in lines[2:5]] == ["-", "65,536", str(wide["break_even_batch_size"])]
     assert lines[3].split()[-2:] == ["above", "65,536"]

@@ -135,6 +135,15 @@ def test_baseline_by_name_by_file_and_by_both(texts, capsys):
     assert list(rows(printed)) == ["system", "Old", "B"]
 
 
+def test_systems_named_by_their_folders(texts, capsys):
+    for folder, file in (("owf_small", "base.de"), ("owf_big", "better.de")):
+        (texts / folder).mkdir()
+        (texts / folder / "test.de").write_bytes((texts / file).read_bytes())
+    files = ["owf_big/test.de", "owf_small/test.de"]
+    printed, _ = evaluate(capsys, *files, "--ref", "ref.de", "--baseline", "owf_small", "--samples", "10")
+    assert list(rows(printed)) == ["system", "owf_small", "owf_big"]
+
+
 def test_json(texts, capsys):
     arguments = ["better.de", "--ref", "ref.de", "ref2.de", "--src", "src.en", "--json", "out/scores.json"]
     evaluate(capsys, *arguments)
@@ -158,13 +167,16 @@ def test_json(texts, capsys):
 def test_json_replaces_nothing_else(texts, capsys):
     before = (texts / "ref.de").read_bytes()
     printed, errors = evaluate(capsys, "better.de", "--ref", "ref.de", "--json", "ref.de", status=2)
-    assert errors == (
-        "owf evaluate: error: `--json` ref.de exists, and `owf evaluate` did not make it: name another file\n"
-    )
+    assert errors == "owf evaluate: error: `--json` ref.de is the input ref.de: name another file\n"
+    for inputs in (["Big=ref2.de"], ["better.de", "--baseline", "ref2.de"], ["better.de", "--src", "ref2.de"]):
+        flags = ["--ref", "ref.de", "--json", "./ref2.de", "--overwrite"]
+        assert "is the input" in evaluate(capsys, *inputs, *flags, status=2)[1]
     assert (texts / "ref.de").read_bytes() == before
     (texts / "speed.json").write_text('{"kind": "benchmark"}')
     _, errors = evaluate(capsys, "better.de", "--ref", "ref.de", "--json", "speed.json", status=2)
-    assert "`--json` speed.json exists" in errors
+    assert "`--json` speed.json exists: name another file, or replace it with `--overwrite`" in errors
+    evaluate(capsys, "better.de", "--ref", "ref.de", "--json", "speed.json", "--overwrite")
+    assert json.loads((texts / "speed.json").read_text())["kind"] == "evaluation"
 
 
 def test_markdown(texts, capsys):
@@ -184,13 +196,15 @@ def test_all_problems_at_once(texts, capsys):
     hypotheses = ["short.de", "empty.de", "latin.de", "missing.de", "X=better.de", "X=base.de"]
     printed, errors = evaluate(
         capsys, *hypotheses[:4], "--ref", "ref.de", "--metrics", "bleu", "rouge", "comet", "--samples", "0",
-        "--decimals", "-1", "--json", "ref.de", "--tokenize", "moses", "--comet-model", "./no.ckpt", status=2,
+        "--decimals", "-1", "--json", "ref.de", "--baseline", "bas", "--tokenize", "moses",
+        "--comet-model", "./no.ckpt", status=2,
     )  # fmt: skip
     assert printed == ""
     problems = errors.splitlines()
     assert all(problem.startswith("owf evaluate: error: ") for problem in problems)
     for expected in (
-        "`--json` ref.de exists",
+        "`--json` ref.de is the input ref.de",
+        "`--baseline` bas is neither a file nor one of the systems: short, empty, latin, missing",
         "`--decimals` must be 0 or more, but is -1",
         "`--metrics` must be of bleu, chrf, spbleu, comet, but is 'rouge'",
         "`--samples` must be at least 1, but is 0",
@@ -218,10 +232,9 @@ def test_a_hypothesis_that_a_flag_has_taken(texts, capsys):
 
 
 def test_a_json_that_cannot_be_written_does_not_lose_the_table(texts, capsys):
-    (texts / "file").write_bytes(b"")
-    printed, errors = evaluate(capsys, "base.de", "--ref", "ref.de", "--json", "file/scores.json", status=2)
+    printed, errors = evaluate(capsys, "base.de", "--ref", "ref.de", "--json", "/dev/full", status=2)
     assert rows(printed)["base"]
-    assert "`--json` file/scores.json can't be written" in errors
+    assert errors == "owf evaluate: error: `--json` /dev/full can't be written: No space left on device\n"
 
 
 def test_a_pipe_is_read_once(texts, capsys):

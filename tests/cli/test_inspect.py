@@ -71,6 +71,19 @@ def save(path, arch, *flags, change=None):
     return path
 
 
+@pytest.mark.parametrize(
+    ("arch", "flags", "shown"),
+    [
+        ("owf_tiny", ["--decoder-ffn", "none"], "owf_tiny (NoDec)"),
+        ("owf_tiny", ["--decoder-ffn", "sandwich"], "owf_tiny (other)"),
+    ],
+)
+def test_the_configuration_is_that_of_the_blocks(arch, flags, shown, tmp_path, capsys):
+    path = save(tmp_path / "a.pt", arch, *flags)
+    assert facts(inspect(path, capsys))["arch"] == shown
+    assert facts(inspect(path, capsys))["flags"] == " ".join(flags)
+
+
 def test_broken_ties_and_missing_weights_are_status_1(tmp_path, capsys):
     def change(state):
         state["model"]["encoder.layers.4.fc1.bias"] = state["model"]["encoder.layers.0.fc1.bias"] + 0.5

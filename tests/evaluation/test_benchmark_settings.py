@@ -13,7 +13,9 @@ WORDS = [f"w{number}" for number in range(30)]
 
 def make_backend(symbols=WORDS, encode=str.upper, max_source_length=5):
     segmentation = SimpleNamespace(encode=encode)
-    data = SimpleNamespace(segmentation=lambda: segmentation)
+    data = SimpleNamespace(
+        segmentation=lambda other=None: segmentation if other is None else SimpleNamespace(encode=str.lower)
+    )
     return SimpleNamespace(source_symbols=symbols, data=data, max_source_length=max_source_length)
 
 
@@ -60,6 +62,11 @@ def test_text_without_blank_and_long_lines(text):
         assert setting.batches[0] == setting.batches[1]
         assert [len(batch) for batch in setting.batches[0]] == sizes
         assert [piece for batch in setting.batches[0] for sentence in batch for piece in sentence] == [*"DEFABCGHIJ"]
+
+
+def test_text_in_another_segmentation(text):
+    [setting] = text_settings([make_backend()], BenchmarkOptions(input=text, segmentation="none", sentences=1), str)
+    assert setting.batches == [[[["a", "b", "c"]]]]
 
 
 def test_first_lines_of_the_text(text):

@@ -1,7 +1,7 @@
 """What looks wrong with texts is said in a line that names the file and the lines, and nothing is said of good ones."""
 
 import pytest
-from evaluation_for_tests import evaluate, sentences, spoil, write
+from evaluation_for_tests import WMT22, evaluate, needs_wmt22, sentences, spoil, write
 
 SOURCE = sentences(40, seed=9)
 REFERENCE = sentences(40)
@@ -107,6 +107,47 @@ def test_good_texts(warnings_of):
 )  # fmt: skip
 def test_one_warning(texts, warning, warnings_of):
     assert warnings_of(**texts) == [warning]
+
+
+OTHER = [line.translate(str.maketrans("aeioust", "yäöümpq")) for line in SOURCE]
+"""In another language than the made-up sentences; no two texts share more than what any two languages do."""
+
+
+def test_swapped_source_and_reference(warnings_of):
+    hypothesis = spoil(REFERENCE, 0.4, seed=2)
+    assert warnings_of(hypothesis, REFERENCE, OTHER) == []
+    (warning,) = warnings_of(hypothesis, OTHER, REFERENCE)
+    assert warning.startswith("hyp.de: much closer to the source src.en (chrF ")
+    assert warning.endswith("it looks as if `--src` and `--ref` are swapped, or nothing was translated")
+    # an untranslated text is told of once
+    (warning,) = warnings_of(OTHER, REFERENCE, OTHER)
+    assert "much closer to the source" in warning
+
+
+def test_languages_that_share_much_text(warnings_of):
+    """A system that leaves much as it is, between languages such as Norwegian's two."""
+    source = spoil(REFERENCE, 0.5, seed=3)
+    assert warnings_of(spoil(source, 0.3, seed=4), REFERENCE, source) == []
+
+
+def test_one_system_of_two_that_does_not_translate(tmp_path, monkeypatch, capsys):
+    """Were the files swapped, it would be all of them."""
+    monkeypatch.chdir(tmp_path)
+    texts = {"src.en": OTHER, "ref.de": REFERENCE, "good.de": HYPOTHESIS, "bad.de": [line + " x" for line in OTHER]}
+    for name, lines in texts.items():
+        write(tmp_path / name, lines)
+    assert evaluate(capsys, "good.de", "bad.de", "--ref", "ref.de", "--src", "src.en")[1] == ""
+
+
+@needs_wmt22
+def test_real_texts_that_are_swapped(capsys, monkeypatch):
+    monkeypatch.chdir(WMT22)
+    flags = ["--ref", "src.en", "--src", "ref.A.de", "--metrics", "chrf"]
+    _, errors = evaluate(capsys, "hyp.OpenNMT.de", "hyp.PROMT.de", *flags)
+    assert errors == (
+        "owf evaluate: warning: hyp.OpenNMT.de, hyp.PROMT.de: much closer to the source ref.A.de (chrF 63) than to "
+        "src.en (24): it looks as if `--src` and `--ref` are swapped, or nothing was translated\n"
+    )
 
 
 def test_marks_that_the_references_have_too(warnings_of):

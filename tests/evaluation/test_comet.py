@@ -2,10 +2,16 @@
 
 import json
 import logging
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from evaluation_for_tests import SOURCE, TRANSLATION, evaluate, make_comet, score_with_comet, write
+
+import owf_fairseq
 
 pytest.importorskip("comet", reason="COMET is not installed (extra `comet`)")
 pytestmark = pytest.mark.usefixtures("comet_texts")
@@ -52,6 +58,20 @@ def test_scores_significance_and_signature(tiny_comet, comet_texts, capsys, capl
     assert not (comet_texts / "home").exists()  # nothing is kept
 
 
+def test_nothing_else_is_printed(tiny_comet, comet_texts):
+    """In a process of its own, where the libraries are imported and set up their logs."""
+    arguments = ["base.de", "--ref", "ref.de", "--src", "src.en", "--metrics", "bleu", "comet", "--cpu"]
+    program = "import sys; sys.argv[0] = 'owf'; from owf_fairseq.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "evaluate", *arguments, "--comet-model", tiny_comet],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(owf_fairseq.__file__).parents[1])},
+    )
+    assert (done.returncode, done.stdout.split()[:3]) == (0, ["system", "BLEU", "COMET"])
+    assert re.sub("scoring: .*\n", "", done.stderr) == ""  # but for the progress
+
+
 def test_a_difference_that_is_significant(tiny_comet, comet_texts, capsys):
     """Every segment is better, so that every sample of the bootstrap is."""
     first = [*expected_scores(tiny_comet, "base.de", "ref.de")]
@@ -82,7 +102,7 @@ def test_with_other_metrics_and_a_hub_cache_of_links(tiny_comet, comet_texts, ca
     (comet_texts / "cache" / "checkpoints").mkdir(parents=True)
     (comet_texts / "cache" / "checkpoints" / "model.ckpt").symlink_to(tiny_comet)
     (comet_texts / "cache" / "hparams.yaml").write_bytes((tiny_comet.parents[1] / "hparams.yaml").read_bytes())
-    flags = ["--comet-model", "cache/checkpoints/model.ckpt", "--src", "src.en", "--gpus", "0"]
+    flags = ["--comet-model", "cache/checkpoints/model.ckpt", "--src", "src.en", "--cpu"]
     printed, _ = evaluate(capsys, "base.de", *flags, "--ref", "ref.de", "--metrics", "bleu", "comet", "chrf")
     assert printed.splitlines()[0].split() == ["system", "BLEU", "COMET", "chrF"]
     assert "COMET: nrefs:1|model:cache|" in printed
@@ -128,6 +148,6 @@ def test_progress_counts_segments(tiny_comet):
     from owf_fairseq.evaluation.comet_checkpoint import find_model
 
     done = []
-    find_model(str(tiny_comet), 0)().segment_scores(SOURCE, TRANSLATION, TRANSLATION, done.append)
+    find_model(str(tiny_comet), cpu=True)().segment_scores(SOURCE, TRANSLATION, TRANSLATION, done.append)
     assert sum(done) == LINES
     assert len(done) == 3  # of 16 segments

@@ -18,14 +18,23 @@ def test_models_that_cannot_be_fetched(capsys):
     for model in ("wmt20-comet-da", "no-such-model", "nobody/no-such-model"):
         begun = time.monotonic()
         flags = ["--metrics", "bleu", "comet", "--comet-model", model, "--src", "src.en", "--ref", "ref.de"]
-        printed, errors = evaluate(capsys, "base.de", "missing.de", *flags, status=2)
+        printed, errors = evaluate(capsys, "base.de", *flags, status=2)
         assert time.monotonic() - begun < 15  # no endless tries; and nothing is scored first
         assert printed == ""
-        comet, missing = errors.splitlines()
+        (comet,) = errors.splitlines()
         assert f"`--comet-model` {model} is not on this machine and can't be fetched (" in comet
         assert "give its checkpoint, `--comet-model MODEL/checkpoints/model.ckpt`" in comet
-        assert "missing.de can't be read" in missing
     assert "in the `available_legacy_metrics`" not in errors
+
+
+def test_nothing_is_fetched_for_texts_that_cannot_be_read(capsys, monkeypatch):
+    monkeypatch.setattr("comet.download_model", lambda *_: pytest.fail("it was fetched"))
+    flags = ["--metrics", "comet", "rouge", "--ref", "ref.de"]
+    _, errors = evaluate(capsys, "base.de", "missing.de", *flags, "--src", "src.en", status=2)
+    assert [line.split(": ", 2)[2][:12] for line in errors.splitlines()] == ["missing.de c", "`--metrics` m"[:12]]
+    _, errors = evaluate(capsys, "--directions", "nowhere", *flags, status=2)
+    assert "nowhere can't be read as a folder" in errors
+    assert "`--metrics comet` needs `--src`" in errors
 
 
 class Evil:
@@ -129,7 +138,10 @@ def test_what_is_no_comet_model(tiny_comet, comet_texts, capsys):
     )
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there(tiny_comet, capsys):
-    _, errors = score_with_comet(capsys, tiny_comet, "--ref", "ref.de", "--gpus", "1", status=2)
-    assert "`--gpus` 1: torch sees no GPU; give `--gpus 0` to score on the CPU" in errors
+def test_the_device(tiny_comet, monkeypatch):
+    """A GPU if there is one, unless `--cpu` is given."""
+    from owf_fairseq.evaluation.comet_checkpoint import find_model
+
+    for there, cpu, gpus in ((False, False, 0), (True, False, 1), (True, True, 0)):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert find_model(str(tiny_comet), cpu)().gpus == gpus

@@ -156,6 +156,15 @@ def test_everything_that_is_missing_at_once(folders, capsys):
     ]
 
 
+def test_json_replaces_no_text(folders, capsys):
+    for file in ("base/de-en.hyp", "wide/de-en.hyp", "refs/devtest.en"):
+        flags = ["--ref", "refs", "--baseline", "wide", "--json", file, "--overwrite"]
+        _, errors = run(capsys, "base", *flags, status=2)
+        assert errors == f"owf evaluate: error: `--json` {file} is the input {file}: name another file\n"
+    for _ in range(2):  # what it has made in a system's folder is none of the texts
+        run(capsys, "base", "--ref", "refs", "--json", "base/scores.json")
+
+
 def test_references_that_no_system_has(folders, capsys):
     rename(folders, [("refs/devtest.de", "refs/fr-de.ref")])
     _, errors = run(capsys, "base", "--ref", "refs", status=2)
@@ -189,5 +198,7 @@ def test_what_is_no_folder_of_directions(folders, capsys):
     assert "nowhere can't be read as a folder: No such file or directory" in errors
     _, errors = run(capsys, "refs", "--ref", "refs", status=2)
     assert "refs: no file's name has a direction in it, as `en-de.hyp` has" in errors
+    _, errors = run(capsys, "base", "--ref", "refs", "--baseline", "wid", status=2)
+    assert errors == "owf evaluate: error: `--baseline` wid is neither a folder nor one of the systems: base\n"
     _, errors = run(capsys, "base", "--ref", "refs", "--target-lang", "de", status=2)
     assert "`--target-lang` does not go with `--directions`: each direction has its own" in errors

@@ -6,7 +6,8 @@ import pytest
 
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.evaluation import memory
-from owf_fairseq.evaluation.benchmark_models import Loading, Named, describe
+from owf_fairseq.evaluation.benchmark_models import Loading, describe
+from owf_fairseq.evaluation.benchmark_names import Named
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 MB = 1e6

@@ -66,14 +66,21 @@ def test_tokenizer_that_is_not_installed(texts, capsys, monkeypatch):
 
 
 def test_spbleu_without_its_model(texts, capsys):
-    printed, errors = evaluate(
-        capsys, "hyp.txt", "--ref", "ref.txt", "missing.txt", "--metrics", "bleu", "spbleu", status=2
-    )
+    printed, errors = evaluate(capsys, "hyp.txt", "--ref", "ref.txt", "--metrics", "bleu", "spbleu", status=2)
     assert printed == ""  # nothing is scored before all is there
-    fetched, missing = errors.splitlines()
+    (fetched,) = errors.splitlines()
     assert "sacreBLEU's tokenizer flores101 is not on this machine and can't be fetched (" in fetched
     assert f"{MODEL} to {texts / 'sacrebleu' / 'models' / MODEL} (the environment variable SACREBLEU" in fetched
-    assert "missing.txt can't be read" in missing
+
+
+def test_nothing_is_fetched_for_texts_that_cannot_be_read(texts, capsys, monkeypatch):
+    monkeypatch.setattr(
+        "sacrebleu.tokenizers.tokenizer_spm.download_file", lambda *_, **__: pytest.fail("it was fetched")
+    )
+    _, errors = evaluate(capsys, "hyp.txt", "--ref", "missing.txt", "--metrics", "spbleu", status=2)
+    assert errors == "owf evaluate: error: missing.txt can't be read: No such file or directory\n"
+    _, errors = evaluate(capsys, "--directions", ".", "--ref", "nowhere", "--metrics", "spbleu", status=2)
+    assert errors == "owf evaluate: error: nowhere can't be read as a folder: No such file or directory\n"
 
 
 def test_spbleu_with_a_damaged_model(texts, capsys):

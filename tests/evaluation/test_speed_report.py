@@ -3,12 +3,13 @@
 import pytest
 
 from owf_fairseq.decoding.search import SearchOptions
-from owf_fairseq.evaluation.benchmark_models import Candidate, Named
+from owf_fairseq.evaluation.benchmark_models import Candidate
+from owf_fairseq.evaluation.benchmark_names import Named
 from owf_fairseq.evaluation.calibration import Calibration
 from owf_fairseq.evaluation.cost_model import Workload, cost, shape_of_arch
 from owf_fairseq.evaluation.device_profiles import DeviceProfile
 from owf_fairseq.evaluation.speed import OUT_OF_MEMORY, Measurement, Setting
-from owf_fairseq.evaluation.speed_report import Measured, as_data, tables
+from owf_fairseq.evaluation.speed_report import Measured, as_data, models_table, tables
 
 OPTIONS = {"unpacked": [], "fp16": False, "beam": 5, "runs": 3, "threads": 1}
 MACHINE = {"machine": {"device": "CPU"}}
@@ -16,8 +17,9 @@ SHAPE = shape_of_arch("owf_tiny", 100)
 PROFILE = DeviceProfile("this machine", 1e9, 1e9, 1e9)
 
 
-def make_candidate(name, models=1):
-    return Candidate(Named(name, name), (), "owf_tiny", (SHAPE,) * models, 1000 * models, 1023, 1023, 100)
+def make_candidate(name, models=1, arch="owf_tiny", configuration="Transformer"):
+    shapes = (SHAPE,) * models
+    return Candidate(Named(name, name), (), arch, configuration, (), shapes, 1000 * models, 1023, 1023, 100)
 
 
 def make_setting(*sizes):
@@ -77,3 +79,10 @@ def test_half_precision_halves_the_bytes():
     assert half["measurements"][0]["bytes_per_token"] == full["measurements"][0]["bytes_per_token"] / 2
     assert half["measurements"][0]["flops_per_token"] == full["measurements"][0]["flops_per_token"]
     assert half["models"][0]["weights_mb"] == full["models"][0]["weights_mb"] / 2 == 0.002
+
+
+def test_the_table_says_where_the_paper_has_no_name():
+    named = [("a", "owf_tiny", "Transformer"), ("b", "owf_tiny", None), ("c", "transformer", None)]
+    models = [make_candidate(name, arch=arch, configuration=one).as_json(4) for name, arch, one in named]
+    data = {"models": models, "settings": OPTIONS, **MACHINE}
+    assert [row[2] for row in models_table(data).rows] == ["Transformer", "other", "plain fairseq"]

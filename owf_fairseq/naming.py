@@ -1,0 +1,54 @@
+"""What a model is called: by the blocks that it has, whatever arch and flags made them."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from owf_fairseq.errors import InputError
+from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, make_plan
+from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Configuration, wide_ffn_dim
+
+_INDIVIDUAL = {name: FLAG_DEFAULTS[name] for name in (*PATTERN_FLAGS, "share_encoder_decoder_ffn")}
+
+
+def named_arch(args: Namespace, arch: str) -> str | None:
+    """The named arch whose blocks a model has: of the size's name that it was made with, whatever its numbers are.
+
+    Of two configurations with the same blocks (SharedEncNoDec, One Wide FFN), the wide one has just its width.
+
+    Args:
+        args: the flags of the model, with the arch's defaults filled in.
+        arch: that the model was made with.
+
+    Returns:
+        None if there is none, or the model is not this plugin's.
+    """
+    if arch not in ARCHS:
+        return None
+    size = ARCHS[arch][0]
+    plan = make_plan(args)
+    wide = wide_ffn_dim(SIZES[size].ffn_dim, args.encoder_layers, args.decoder_layers)
+    found = None
+    for name in ARCHS:
+        if ARCHS[name][0] != size:
+            continue
+        configuration = configuration_of(name)
+        try:
+            same = make_plan(Namespace(**{**vars(args), **_INDIVIDUAL, **configuration.flags})) == plan
+        except InputError:  # the layers do not allow it
+            continue
+        if same and configuration.wide and args.encoder_ffn_embed_dim == wide:
+            return name
+        if same and not configuration.wide:
+            found = found or name
+    return found
+
+
+def configuration_of(arch: str) -> Configuration:
+    """The configuration of a named arch."""
+    return CONFIGURATIONS[ARCHS[arch][1]]
+
+
+def configuration_label(configuration: str | None, arch: str) -> str:
+    """A configuration for a table, also where the paper has no name for it."""
+    return configuration or ("other" if arch in ARCHS else "plain fairseq")
