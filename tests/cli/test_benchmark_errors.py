@@ -1,5 +1,7 @@
 """`owf benchmark`: bad usage and bad input, all of it told before anything is loaded."""
 
+import importlib.util
+
 import pytest
 import torch
 from models_for_tests import checkpoint_of, make_model, parse
@@ -17,6 +19,9 @@ def save(path, arch):
     path.parent.mkdir(exist_ok=True)
     torch.save(checkpoint_of(make_model(arch), parse(arch)), path)
     return path
+
+
+NO_MATPLOTLIB = [] if importlib.util.find_spec("matplotlib") else [["`--plot` needs matplotlib"]]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +46,7 @@ def save(path, arch):
         (["CHECKPOINT", "--encoder-ffn", "shared"], [["flags of a model are for archs"]]),
         (["CHECKPOINT"], [["data"]]),
         (["owf_tiny", "--profile", "v100", "--peak-gflops", "3"], [["`--profile` is for"], ["`--peak-gflops` is for"]]),
-        (["owf_tiny", "--plot", "x.jpg"], [[".png"], ["several with `--batch-sizes`"]]),
+        (["owf_tiny", "--plot", "x.jpg"], [[".png"], ["several with `--batch-sizes`"], *NO_MATPLOTLIB]),
         (["owf_tiny", "--json", "FOLDER"], [["`--json`", "is a folder"]]),
         (["owf_tiny", "--json", "/dev/null/a.json"], [["`--json` /dev/null/a.json can't be written"]]),
         (["CHECKPOINT", "--json", "CHECKPOINT", "--overwrite", "--cpu"], [["is the input"], ["data"]]),
