@@ -18,7 +18,7 @@ from owf_fairseq.convert_blocks import INITS, BlockConverter, Step
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, flag_name, make_plan
 from owf_fairseq.parameters import given_flags, unknown_arch
-from owf_fairseq.sharing import ARCHS, SIZES, arch_name
+from owf_fairseq.sharing import ARCHS, SIZES, arch_name, is_decoder_only
 from owf_fairseq.stored_model import (
     FRESH_START,
     StoredModel,
@@ -117,12 +117,18 @@ def target_args(source: StoredModel, to: str, flags: Sequence[str] = ()) -> Name
     """
     varied = {*FLAG_DEFAULTS, *_WIDTHS, "arch", "_name"}
     kept = {name: value for name, value in vars(source.args).items() if name not in varied}
+    if to == "fairseq" and source.args.decoder_only:
+        raise InputError(f"`--to fairseq`: {source.file} is of a decoder-only model, which plain fairseq has not")
     if to in ("individual", "fairseq"):
         if flags:
             raise InputError(f"`--to {to}` takes no flags of a model, but got `{' '.join(flags)}`")
         return _untied(source, kept, plain=to == "fairseq")
     if to not in ARCHS:
         raise InputError(f"`--to` must be an arch, individual or fairseq, but {unknown_arch(to)}")
+    if is_decoder_only(to) != source.args.decoder_only:
+        raise InputError(
+            f"`--to` {to} and {source.file} ({source.arch}) are not of one kind: one of them is decoder-only"
+        )
     given = given_flags(to, flags)
     args = Namespace(**{name: value for name, value in kept.items() if name not in _SIZES}, arch=to, _name=to)
     problems = []
@@ -158,7 +164,7 @@ def _untied(source: StoredModel, kept: dict[str, Any], *, plain: bool) -> Namesp
             if [size.encoder_layers, size.decoder_layers, size.embed_dim, size.embed_dim, size.heads, size.heads]
             == [kept[name] for name in _SIZES]
         ),
-        "base",
+        "decoder_only" if source.args.decoder_only else "base",
     )
     arch = "transformer" if plain else arch_name(size, "individual")
     args = Namespace(**{**kept, **FLAG_DEFAULTS, "arch": arch, "_name": arch})  # _name is among our flags' fields

@@ -12,6 +12,7 @@ from owf_fairseq.errors import InputError
 from owf_fairseq.sharing import Pattern, make_pattern, spellings
 
 FFN_LAYER_NORMS = ("shared", "per-layer")
+TARGET_POSITIONS = ("continue", "restart")
 
 
 def _pattern_help(block: str, drops: bool) -> str:
@@ -47,7 +48,21 @@ class SharingFlags(FairseqDataclass):
     )
 
 
+@dataclass
+class DecoderOnlyFlags(SharingFlags):
+    """What a decoder-only model has beside them."""
+
+    target_positions: str = field(
+        default="continue",
+        metadata={
+            "help": "number the target's positions on from the source's end, or from 1 again (the paper does not say), "
+            f"one of: {', '.join(TARGET_POSITIONS)}"
+        },
+    )
+
+
 FLAG_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fields(SharingFlags)}
+DECODER_ONLY_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fields(DecoderOnlyFlags)}
 PATTERN_FLAGS = tuple(name for name, default in FLAG_DEFAULTS.items() if default == "individual")
 
 
@@ -56,6 +71,7 @@ class HasFlags(Protocol):
 
     encoder_layers: int
     decoder_layers: int
+    decoder_only: bool
 
     def __getattr__(self, name: str) -> Any: ...
 
@@ -104,6 +120,8 @@ def make_plan(args: HasFlags) -> Plan:
         InputError: with every problem of these flags at once.
     """
     problems = _impossible_numbers(args)
+    if args.decoder_only:
+        problems += _not_in_one_stack(args)
     if problems:  # the patterns depend on the numbers of layers
         raise InputError(problems)
     patterns: dict[str, Pattern] = {}
@@ -142,7 +160,7 @@ def make_plan(args: HasFlags) -> Plan:
 def _impossible_numbers(args: HasFlags) -> list[str]:
     """Sizes that describe no model."""
     problems = []
-    for stack in ("encoder", "decoder"):
+    for stack in ("decoder",) if args.decoder_only else ("encoder", "decoder"):
         for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
             value = getattr(args, f"{stack}_{name}")
             if value < 1:
@@ -153,6 +171,31 @@ def _impossible_numbers(args: HasFlags) -> list[str]:
             problems.append(
                 f"`--{stack}-attention-heads` must divide `--{stack}-embed-dim`, but they are {heads} and {embed_dim}"
             )
+    return problems
+
+
+def _not_in_one_stack(args: HasFlags) -> list[str]:
+    """What a decoder-only model has not, or cannot do right."""
+    problems = []
+    if args.target_positions not in TARGET_POSITIONS:
+        problems.append(
+            f"`--target-positions` must be one of {', '.join(TARGET_POSITIONS)}, but is '{args.target_positions}'"
+        )
+    if not args.share_all_embeddings:
+        problems.append("a decoder-only model has one matrix for source, target and output: `--share-all-embeddings`")
+    refused = {
+        "share_encoder_decoder_ffn": (False, "it has one stack, in which `--decoder-ffn shared` shares one FFN"),
+        "decoder_cross_attn": ("individual", "it has no cross-attention"),
+        "encoder_ffn": ("individual", "its one stack takes `--decoder-ffn`"),
+        "encoder_self_attn": ("individual", "its one stack takes `--decoder-self-attn`"),
+        "encoder_layers": (0, "its one stack takes `--decoder-layers`"),
+        "decoder_layerdrop": (0, "source and target would skip different layers"),
+        "decoder_layers_to_keep": (None, "train with the smaller number of layers instead"),
+        "decoder_xformers_att_config": (None, "its attention is not fairseq's"),
+    }
+    for name, (usual, why) in refused.items():
+        if (getattr(args, name, None) or usual) != usual:
+            problems.append(f"`{flag_name(name)}` is not for a decoder-only model: {why}")
     return problems
 
 
@@ -197,9 +240,9 @@ def _unsupported(args: HasFlags, plan: Plan) -> list[str]:
                 f"`{flag_name(name)}` cannot be combined with shared or dropped blocks: it removes layers after the "
                 "pattern has been laid out over all of them; train with the smaller number of layers instead"
             )
-    if not plan.shares:
+    if not plan.shares and not args.decoder_only:
         return problems
-    for name in ("quant_noise_scalar", "quantization_config_path"):
+    for name in () if not plan.shares else ("quant_noise_scalar", "quantization_config_path"):
         if given(name):
             problems.append(
                 f"`{flag_name(name)}` cannot be combined with shared blocks: fairseq quantises a shared block in its "
@@ -207,8 +250,9 @@ def _unsupported(args: HasFlags, plan: Plan) -> list[str]:
             )
     checkpointed = given("checkpoint_activations") or given("offload_activations")
     if checkpointed and given("ddp_backend") in ("pytorch_ddp", "c10d") and world_size() > 1:
+        what = "shared blocks" if plan.shares else "a decoder-only model, which uses a block for source and target,"
         problems.append(
-            "`--checkpoint-activations` with shared blocks needs `--ddp-backend legacy_ddp`: under "
+            f"`--checkpoint-activations` with {what} needs `--ddp-backend legacy_ddp`: under "
             f"'{given('ddp_backend')}' a shared weight is marked ready more than once"
         )
     return problems

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from owf_fairseq.checkpoint import MADE_BY, PathLike, broken_ties, read_checkpoint, tied_names
-from owf_fairseq.naming import configuration_of, named_arch
-from owf_fairseq.sharing import Pattern
+from owf_fairseq.naming import named_arch
+from owf_fairseq.sharing import Pattern, configuration_of
 from owf_fairseq.stored_model import StoredModel, describe, differing_flags, updates_of
 
 HALF_PRECISION = {
@@ -29,7 +29,8 @@ class Inspection:
         arch: that the model was made with.
         configuration: the paper's name of the blocks that it has, None if there is none, as for fairseq's own
             ``transformer``.
-        layers, embed_dim, heads, norm: of the encoder and the decoder; ``pre`` or ``post`` for the norm.
+        layers, embed_dim, heads, norm: of the encoder and the decoder, or of the one stack; ``pre`` or ``post`` for
+            the norm.
         blocks: for each kind of block the number of the block that every layer uses, None where it is dropped.
         one_ffn_for_both_stacks: whether the decoder's block is the encoder's.
         widths: d_ff of the encoder's and the decoder's FFNs, None where all are dropped.
@@ -95,6 +96,14 @@ def inspect(path: PathLike) -> Inspection:
     if not one_for_both:
         decoder_ffn = [None if number is None else number - first_of_decoder for number in decoder_ffn]
     ffn = {"encoder": model.plan.ffn[:first_of_decoder], "decoder": decoder_ffn}
+    no_cross_attention = args.no_cross_attention or args.decoder_only
+    blocks = {
+        "encoder self-attention": model.plan.encoder_self_attn,
+        "encoder FFN": ffn["encoder"],
+        "decoder self-attention": model.plan.decoder_self_attn,
+        "decoder cross-attention": [] if no_cross_attention else model.plan.decoder_cross_attn,
+        "decoder FFN": ffn["decoder"],
+    }
     return Inspection(
         file=str(path),
         bytes=Path(path).stat().st_size,
@@ -104,13 +113,7 @@ def inspect(path: PathLike) -> Inspection:
         embed_dim=_by_stack(model, "embed_dim"),
         heads=_by_stack(model, "attention_heads"),
         norm={stack: "pre" if before else "post" for stack, before in _by_stack(model, "normalize_before").items()},
-        blocks={
-            "encoder self-attention": model.plan.encoder_self_attn,
-            "encoder FFN": ffn["encoder"],
-            "decoder self-attention": model.plan.decoder_self_attn,
-            "decoder cross-attention": [] if args.no_cross_attention else model.plan.decoder_cross_attn,
-            "decoder FFN": ffn["decoder"],
-        },
+        blocks={name: pattern for name, pattern in blocks.items() if pattern or not args.decoder_only},
         one_ffn_for_both_stacks=one_for_both,
         widths={
             stack: None if set(numbers) == {None} else getattr(args, f"{stack}_ffn_embed_dim")
@@ -136,7 +139,8 @@ def inspect(path: PathLike) -> Inspection:
 
 
 def _by_stack(model: StoredModel, name: str) -> dict[str, Any]:
-    return {stack: getattr(model.args, f"{stack}_{name}") for stack in ("encoder", "decoder")}
+    stacks = ("decoder",) if model.args.decoder_only else ("encoder", "decoder")
+    return {stack: getattr(model.args, f"{stack}_{name}") for stack in stacks}
 
 
 def _optimizer(state: dict[str, Any]) -> str | None:

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, make_plan
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Configuration, wide_ffn_dim
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, wide_ffn_dim
 
 _INDIVIDUAL = {name: FLAG_DEFAULTS[name] for name in (*PATTERN_FLAGS, "share_encoder_decoder_ffn")}
 
@@ -26,6 +26,7 @@ def named_arch(args: Namespace, arch: str) -> str | None:
     if arch not in ARCHS:
         return None
     size = ARCHS[arch][0]
+    width = getattr(args, f"{SIZES[size].stacks[0]}_ffn_embed_dim")
     plan = make_plan(args)
     wide = wide_ffn_dim(SIZES[size].ffn_dim, args.encoder_layers, args.decoder_layers)
     found = None
@@ -37,16 +38,11 @@ def named_arch(args: Namespace, arch: str) -> str | None:
             same = make_plan(Namespace(**{**vars(args), **_INDIVIDUAL, **configuration.flags})) == plan
         except InputError:  # the layers do not allow it
             continue
-        if same and configuration.wide and args.encoder_ffn_embed_dim == wide:
+        if same and configuration.wide and width == wide:
             return name
         if same and not configuration.wide:
             found = found or name
     return found
-
-
-def configuration_of(arch: str) -> Configuration:
-    """The configuration of a named arch."""
-    return CONFIGURATIONS[ARCHS[arch][1]]
 
 
 def configuration_label(configuration: str | None, arch: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, arch_name
+from owf_fairseq.sharing import ARCHS, SIZES, arch_name
 from owf_fairseq.tables import Report, number
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class PaperRow:
         """fairseq's flags that give the shared FFN its width; a stack whose FFNs are individual keeps the size's."""
         if self.shared_ffn_dim is None:
             return []
-        patterns = CONFIGURATIONS[self.configuration].flags
+        patterns = SIZES[self.size].configurations[self.configuration].flags
         return [
             text
             for stack in ("encoder", "decoder")

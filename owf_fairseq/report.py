@@ -13,7 +13,6 @@ from owf_fairseq.evaluation.paper_speed import batch_rows
 from owf_fairseq.evaluation.significance import DAGGER
 from owf_fairseq.paper import PaperRow, rows
 from owf_fairseq.results import Key, Ours, Results, configuration_key
-from owf_fairseq.sharing import SIZES
 from owf_fairseq.tables import Report, number
 
 METRICS = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF", "comet": "COMET"}
@@ -94,9 +93,8 @@ def _match(row: PaperRow, of_paper: Sequence[PaperRow], ours: Mapping[str, Ours]
     return None
 
 
-def _paper_key(row: PaperRow) -> Key | None:
-    # the decoder-only model has patterns of its own
-    return configuration_key(row.size, row.configuration, row.shared_ffn_dim) if row.size in SIZES else None
+def _paper_key(row: PaperRow) -> Key:
+    return configuration_key(row.size, row.configuration, row.shared_ffn_dim)
 
 
 Cells = list[tuple[str, str]]

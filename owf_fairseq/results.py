@@ -13,7 +13,7 @@ from typing import Any
 from owf_fairseq.data.lines import PathLike
 from owf_fairseq.errors import InputError
 from owf_fairseq.evaluation.significance import DAGGER
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, wide_ffn_dim
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
 
 Key = tuple[frozenset[tuple[str, object]], float]
 """A configuration, by the flags that it stands for, and its width as in ``relative_width``."""
@@ -53,9 +53,8 @@ class Ours:
             return None
         size, configuration = ARCHS[self.arch]
         dim = self.ffn_dim
-        if dim is None and CONFIGURATIONS[configuration].wide:
-            one = SIZES[size]
-            dim = wide_ffn_dim(one.ffn_dim, one.encoder_layers, one.decoder_layers)
+        if dim is None and configuration_of(self.arch).wide:
+            dim = SIZES[size].wide_ffn_dim
         return configuration_key(size, configuration, dim)
 
     @property
@@ -167,7 +166,7 @@ def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> N
 
 def _shared_ffn_dim(arch: str, dims: Mapping[str, int | None]) -> int | None:
     """The width of the FFN that layers share."""
-    flags = CONFIGURATIONS[ARCHS[arch][1]].flags
+    flags = configuration_of(arch).flags
     shared = [dims[stack] for stack in dims if flags.get(f"{stack}_ffn", "individual") not in ("individual", "none")]
     return shared[0] if shared else None
 
@@ -184,7 +183,7 @@ def arch_of_name(name: str) -> tuple[str | None, int | None]:
 
 def configuration_key(size: str, configuration: str, ffn_dim: int | None) -> Key:
     """What models of different sizes have in common that stand in the same row."""
-    return frozenset(CONFIGURATIONS[configuration].flags.items()), relative_width(size, ffn_dim)
+    return frozenset(SIZES[size].configurations[configuration].flags.items()), relative_width(size, ffn_dim)
 
 
 def relative_width(size: str, ffn_dim: int | None) -> float:
@@ -192,4 +191,4 @@ def relative_width(size: str, ffn_dim: int | None) -> float:
     one = SIZES[size]
     if ffn_dim is None or ffn_dim == one.ffn_dim:
         return 0.0
-    return ffn_dim / wide_ffn_dim(one.ffn_dim, one.encoder_layers, one.decoder_layers)
+    return ffn_dim / one.wide_ffn_dim

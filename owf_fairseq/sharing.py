@@ -176,7 +176,7 @@ def _attention(encoder: str, decoder: str, cross: str) -> dict[str, str | bool]:
     return {"encoder_self_attn": encoder, "decoder_self_attn": decoder, "decoder_cross_attn": cross}
 
 
-# For encoder-decoder models: the names are those of the archs, the config files and the tables.
+# The names are those of the archs, the config files and the tables.
 CONFIGURATIONS: dict[str, Configuration] = {
     "individual": Configuration("Transformer"),
     "shared_enc": Configuration("SharedEnc", _ffn("shared")),
@@ -214,13 +214,21 @@ CONFIGURATIONS: dict[str, Configuration] = {
     ),
 }
 
+# "For decoder-only models, only SharedDec and NoDec configurations are defined" (paper, Section 3).
+DECODER_ONLY_CONFIGURATIONS: dict[str, Configuration] = {
+    "individual": Configuration("Transformer"),
+    "shared_dec": Configuration("SharedDec", {"decoder_ffn": "shared"}),
+    "no_dec": Configuration("NoDec", {"decoder_ffn": "none"}),
+    "one_wide_ffn": Configuration("One Wide FFN", {"decoder_ffn": "shared"}, wide=True),
+}
+
 
 @dataclass(frozen=True)
 class Size:
     """A named size: numbers only.
 
     Attributes:
-        encoder_layers, decoder_layers: N_enc and N_dec.
+        encoder_layers, decoder_layers: N_enc and N_dec. A decoder-only model has no encoder layers.
         embed_dim: d_model. ffn_dim: d_ff, of each FFN of the individual model. heads: attention heads.
     """
 
@@ -230,6 +238,21 @@ class Size:
     ffn_dim: int
     heads: int
 
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The stacks that have layers; the first has the wide FFN of a One Wide FFN model."""
+        return ("encoder", "decoder") if self.encoder_layers else ("decoder",)
+
+    @property
+    def configurations(self) -> dict[str, Configuration]:
+        """What there is for such a model."""
+        return CONFIGURATIONS if self.encoder_layers else DECODER_ONLY_CONFIGURATIONS
+
+    @property
+    def wide_ffn_dim(self) -> int:
+        """d_ff' of the One Wide FFN of this size."""
+        return wide_ffn_dim(self.ffn_dim, self.encoder_layers, self.decoder_layers)
+
 
 SIZES: dict[str, Size] = {
     "tiny": Size(6, 6, 64, 128, 2),
@@ -237,6 +260,9 @@ SIZES: dict[str, Size] = {
     "base": Size(6, 6, 512, 2048, 8),
     "big": Size(6, 6, 1024, 4096, 16),
     "deep_shallow": Size(12, 2, 1024, 4096, 16),
+    "decoder_only": Size(0, 12, 1024, 4096, 16),
+    "decoder_only_tiny": Size(0, 6, 64, 128, 2),
+    "decoder_only_small": Size(0, 4, 128, 256, 4),
 }
 
 
@@ -262,10 +288,21 @@ def _fits(size: Size, configuration: Configuration) -> bool:
 # Every named architecture: its size and its configuration, where the layers allow it (3 blocks do not fit 2 layers).
 ARCHS: dict[str, tuple[str, str]] = {
     arch_name(size, configuration): (size, configuration)
-    for size in SIZES
-    for configuration in CONFIGURATIONS
-    if _fits(SIZES[size], CONFIGURATIONS[configuration])
+    for size, numbers in SIZES.items()
+    for configuration in numbers.configurations
+    if _fits(numbers, numbers.configurations[configuration])
 }
+
+
+def configuration_of(arch: str) -> Configuration:
+    """The configuration of a named architecture."""
+    size, configuration = ARCHS[arch]
+    return SIZES[size].configurations[configuration]
+
+
+def is_decoder_only(arch: str) -> bool:
+    """Whether a named architecture has one stack."""
+    return not SIZES[ARCHS[arch][0]].encoder_layers
 
 
 def wide_ffn_dim(ffn_dim: int, encoder_layers: int, decoder_layers: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerConfig
 from torch import Tensor
 
@@ -21,7 +21,7 @@ from owf_fairseq.checkpoint import PathLike, read_checkpoint, with_all_names
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import Plan, flag_name, make_plan
 from owf_fairseq.models import OwfTransformerModel
-from owf_fairseq.models.transformer import set_defaults
+from owf_fairseq.models.transformer import SharingModel, set_defaults
 from owf_fairseq.parameters import SizedDictionary
 from owf_fairseq.sharing import ARCHS
 
@@ -50,7 +50,7 @@ class StoredModel:
         return self.arch in ARCHS
 
     @cached_property
-    def skeleton(self) -> OwfTransformerModel:
+    def skeleton(self) -> SharingModel:
         """The model without its weights."""
         return build_skeleton(self.args, self.state["model"], self.file)
 
@@ -91,7 +91,7 @@ class StoredModel:
             more = [f"... and {len(self.faults) - 5} more"] if len(self.faults) > 5 else []
             raise InputError(f"{self.file} {fault}" for fault in [*self.faults[:5], *more])
 
-    def build(self, source: Dictionary, target: Dictionary) -> OwfTransformerModel:
+    def build(self, source: Dictionary, target: Dictionary) -> SharingModel:
         """The model with its weights, ready to decode: in eval mode, on the CPU.
 
         Args:
@@ -183,7 +183,7 @@ def model_flags(state: Mapping[str, Any]) -> dict[str, Any]:
     return dict(flags) if isinstance(flags, Mapping) else dict(vars(flags or Namespace()))
 
 
-def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) -> OwfTransformerModel:
+def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) -> SharingModel:
     """The model that the flags describe, on torch's meta device: names and shapes, no numbers.
 
     Args:
@@ -206,11 +206,13 @@ def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) ->
         raise InputError(f"{file}: its flags and its weights describe no model: {error}") from error
 
 
-def build_model(args: Namespace, source: Dictionary, target: Dictionary) -> OwfTransformerModel:
+def build_model(args: Namespace, source: Dictionary, target: Dictionary) -> SharingModel:
     """fairseq's way to a model, without a task and without files of pretrained embeddings, which need not be here."""
     args = copy.copy(args)
     args.encoder_embed_path = args.decoder_embed_path = None
-    return OwfTransformerModel.build_model(args, SimpleNamespace(source_dictionary=source, target_dictionary=target))
+    # plain fairseq's transformer is our individual one
+    model: type[SharingModel] = ARCH_MODEL_REGISTRY[args.arch] if args.arch in ARCHS else OwfTransformerModel
+    return model.build_model(args, SimpleNamespace(source_dictionary=source, target_dictionary=target))
 
 
 _VOCABULARIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")

@@ -74,7 +74,7 @@ STEPS=$output/steps
 
 # A learning rate that falls to zero by the last update makes most of a short run.
 training=(
-  --share-all-embeddings --encoder-normalize-before --decoder-normalize-before --dropout 0.1
+  --share-all-embeddings --decoder-normalize-before --dropout 0.1
   --criterion label_smoothed_cross_entropy --label-smoothing 0.1
   --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0
   --lr 2e-3 --lr-scheduler polynomial_decay --warmup-updates 200 --total-num-update "$updates" --max-update "$updates"
@@ -122,12 +122,15 @@ train() {
 }
 
 start_trainer() {
-  local arch=$1
+  local arch=$1 encoder=(--encoder-normalize-before)
+  case $arch in
+    owf_decoder_only*) encoder=() ;; # has none, and refuses its flags
+  esac
   mkdir -p "$output/$arch"
   printf '%s: the whole log is %s\n' "$arch" "$output/$arch/train.log"
   # Not a pipe: $! must be the trainer.
   OMP_NUM_THREADS=1 "$VENV/bin/fairseq-train" "$output/data" --user-dir "$ROOT/owf_fairseq" --arch "$arch" \
-    --source-lang "$source" --target-lang "$target" --cpu "${training[@]}" --required-batch-size-multiple 1 \
+    --source-lang "$source" --target-lang "$target" --cpu "${training[@]}" ${encoder[@]+"${encoder[@]}"} --required-batch-size-multiple 1 \
     --num-workers 0 --validate-interval-updates "$interval" --save-interval-updates "$interval" \
     --keep-interval-updates 1 --no-epoch-checkpoints --save-interval 100000 --validate-interval 100000 \
     --log-format simple --log-interval "$log_interval" --save-dir "$output/$arch" \

@@ -105,7 +105,12 @@ def text_sentences(number: int, seed: int) -> list[str]:
     return [" and ".join(phrase() for _ in range(generator.randint(1, 2))) + "." for _ in range(number)]
 
 
-def train_on_text(folder: Path, *flags: str, segmentation: str = "sentencepiece", updates: int = 450) -> Path:
+COPIER = "--arch owf_tiny_one_wide_ffn --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 96"
+COPIER += " --encoder-attention-heads 4 --decoder-attention-heads 4 --encoder-normalize-before"
+COPIER += " --decoder-normalize-before --share-all-embeddings"
+
+
+def train_on_text(folder: Path, model: str = COPIER, segmentation: str = "sentencepiece", updates: int = 450) -> Path:
     """Prepares toy text with ``owf prepare`` and trains a small model to copy it; returns its checkpoint."""
     from owf_fairseq import cli
 
@@ -117,13 +122,9 @@ def train_on_text(folder: Path, *flags: str, segmentation: str = "sentencepiece"
         prefixes += [f"--{split}", str(folder / split)]
     prepare = ["prepare", *prefixes, "--langs", "en-de", "--vocab-size", "60", "--output", str(folder / "data")]
     assert cli.main([*prepare, "--segmentation", segmentation]) == 0
-    training = "--task translation --arch owf_tiny_one_wide_ffn --encoder-layers 1 --decoder-layers 1"
-    training += " --encoder-embed-dim 96 --encoder-attention-heads 4 --decoder-attention-heads 4"
-    training += " --encoder-normalize-before --decoder-normalize-before --share-all-embeddings"
-    training += (
-        " --optimizer adam --lr 0.005 --lr-scheduler inverse_sqrt --warmup-updates 100 --criterion cross_entropy"
-    )
+    training = f"--task translation {model} --optimizer adam --lr 0.005 --lr-scheduler inverse_sqrt"
+    training += " --warmup-updates 100 --criterion cross_entropy"
     training += " --max-tokens 200 --required-batch-size-multiple 1 --num-workers 0 --cpu --dropout 0 --seed 1"
     training += f" --no-progress-bar --max-update {updates} --disable-validation --no-epoch-checkpoints"
-    run("train", folder / "data", "--user-dir", USER_DIR, *training.split(), *flags, "--save-dir", folder / "model")
+    run("train", folder / "data", "--user-dir", USER_DIR, *training.split(), "--save-dir", folder / "model")
     return folder / "model" / "checkpoint_last.pt"

@@ -10,7 +10,7 @@ from owf_fairseq import flags
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import flag_name, make_plan
 from owf_fairseq.models import architectures
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, is_decoder_only
 
 USERS = {
     "encoder_ffn": "sequence-2",
@@ -37,20 +37,23 @@ def test_users_flags_win_over_every_arch(arch):
     users = dict(USERS)
     if ARCHS[arch][1] == "shared_enc_dec":  # the one FFN of both stacks allows fewer combinations
         users |= {"encoder_ffn": "shared", "decoder_ffn": "shared", "decoder_ffn_embed_dim": 96}
+    if is_decoder_only(arch):  # whose flags are those of the decoder
+        users = {name: value for name, value in users.items() if not name.startswith("encoder") and "cross" not in name}
     args = parse(arch, *(text for name, value in users.items() for text in (flag_name(name), str(value))))
     assert {name: getattr(args, name) for name in users} == users
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_without_flags_an_arch_is_its_size_and_configuration(arch):
-    size, configuration = (table[name] for table, name in zip((SIZES, CONFIGURATIONS), ARCHS[arch], strict=True))
+    size, configuration = SIZES[ARCHS[arch][0]], configuration_of(arch)
     args = parse(arch)
     assert (args.encoder_layers, args.decoder_layers) == (size.encoder_layers, size.decoder_layers)
     assert args.encoder_embed_dim == args.decoder_embed_dim == size.embed_dim
     assert args.encoder_attention_heads == args.decoder_attention_heads == size.heads
     layers = size.encoder_layers + size.decoder_layers
-    assert args.encoder_ffn_embed_dim == size.ffn_dim * (layers if configuration.wide else 1)
-    assert args.decoder_ffn_embed_dim == size.ffn_dim
+    first, *others = size.stacks
+    assert getattr(args, f"{first}_ffn_embed_dim") == size.ffn_dim * (layers if configuration.wide else 1)
+    assert all(getattr(args, f"{stack}_ffn_embed_dim") == size.ffn_dim for stack in others)
     for name, value in configuration.flags.items():
         assert getattr(args, name) == value
 

@@ -3,8 +3,8 @@
 import pytest
 from models_for_tests import parse
 
-from owf_fairseq.naming import configuration_of, named_arch
-from owf_fairseq.sharing import ARCHS
+from owf_fairseq.naming import named_arch
+from owf_fairseq.sharing import ARCHS, configuration_of
 
 WIDE = ["--encoder-ffn", "shared", "--decoder-ffn", "none", "--encoder-ffn-embed-dim", "1536"]
 

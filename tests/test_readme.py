@@ -7,7 +7,16 @@ import pytest
 from fairseq_for_tests import REPOSITORY, spawn
 
 from owf_fairseq import USER_DIR, cli
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, STRATEGIES, make_pattern
+from owf_fairseq.parameters import count_parameters
+from owf_fairseq.sharing import (
+    ARCHS,
+    CONFIGURATIONS,
+    DECODER_ONLY_CONFIGURATIONS,
+    SIZES,
+    STRATEGIES,
+    arch_name,
+    make_pattern,
+)
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -79,9 +88,11 @@ def test_install_command_names_the_constraints():
 
 def test_train_generate_python_and_tools_run_as_printed(quickstart_folder, monkeypatch, capsys):
     train, generate = ([c for c in COMMANDS if c[0] == f"fairseq-{name}"] for name in ("train", "generate"))
-    assert len(train) == len(generate) == len(PYTHON) == 1
-    trained = spawn("train", *train[0][1:], cwd=quickstart_folder)
-    assert trained.returncode == 0, trained.stderr[-2000:]
+    assert len(generate) == len(PYTHON) == 1
+    assert ["decoder_only" in " ".join(command) for command in train] == [False, True]
+    for command in train:
+        trained = spawn("train", *command[1:], cwd=quickstart_folder)
+        assert trained.returncode == 0, trained.stderr[-2000:]
     generated = spawn("generate", *generate[0][1:], cwd=quickstart_folder)
     assert generated.returncode == 0, generated.stderr[-2000:]
     assert sum(line.startswith("H-") for line in generated.stdout.splitlines()) == 10
@@ -128,12 +139,21 @@ def test_tables_of_patterns_sizes_and_configurations_are_the_codes():
 
     sizes = [row[:5] for row in rows("| size | layers | d_model | d_ff | heads | |")]
     expected = [
-        [f"`{n}`", f"{s.encoder_layers} + {s.decoder_layers}", f"{s.embed_dim:,}", f"{s.ffn_dim:,}", str(s.heads)]
+        [
+            f"`{n}`",
+            " + ".join(str(getattr(s, f"{stack}_layers")) for stack in s.stacks),
+            *(f"{s.embed_dim:,}", f"{s.ffn_dim:,}", str(s.heads)),
+        ]
         for n, s in SIZES.items()
     ]
     assert sizes == expected
 
-    configurations = rows("| the paper | configuration | flags that it stands for |")
+    one_stack = rows("| the paper | configuration | flags that it stands for | parameters (`owf_decoder_only`) |")
+    assert [row[:2] for row in one_stack] == [[c.paper, f"`{n}`"] for n, c in DECODER_ONLY_CONFIGURATIONS.items()]
+    for name, row in zip(DECODER_ONLY_CONFIGURATIONS, one_stack, strict=True):
+        assert row[3] == f"{count_parameters(arch_name('decoder_only', name)).total:,}"
+
+    configurations = rows("| the paper | configuration | flags that it stands for |\n")
     assert [row[:2] for row in configurations] == [[c.paper, f"`{name}`"] for name, c in CONFIGURATIONS.items()]
     for (*_, flags), configuration in zip(configurations, CONFIGURATIONS.values(), strict=True):
         words = {

@@ -55,7 +55,7 @@ def lines(found: Inspection) -> list[tuple[str, str]]:
         ("arch", f"{found.arch} ({configuration_label(found.configuration, found.arch)})"),
         (
             "size",
-            f"{found.layers['encoder']} + {found.layers['decoder']} layers, d {both({**found.embed_dim})}, "
+            f"{' + '.join(map(str, found.layers.values()))} layers, d {both({**found.embed_dim})}, "
             f"{both({**found.heads})} heads, {both({**found.norm})}-norm",
         ),
     ]

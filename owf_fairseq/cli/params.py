@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from owf_fairseq import paper
 from owf_fairseq.errors import InputError
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
 from owf_fairseq.tables import Report, number
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
 def list_archs() -> Report:
     """Every arch with its size and the paper's name for its configuration."""
     data = []
-    for arch, (size_name, configuration) in ARCHS.items():
+    for arch, (size_name, _) in ARCHS.items():
         size = SIZES[size_name]
+        layers = "+".join(str(getattr(size, f"{stack}_layers")) for stack in size.stacks)
         data.append(
             {
                 "arch": arch,
-                "size": f"{size.encoder_layers}+{size.decoder_layers} layers, d {size.embed_dim}, d_ff {size.ffn_dim}, "
-                f"{size.heads} heads",
-                "configuration": CONFIGURATIONS[configuration].paper,
+                "size": f"{layers} layers, d {size.embed_dim}, d_ff {size.ffn_dim}, {size.heads} heads",
+                "configuration": configuration_of(arch).paper,
             }
         )
     return Report(("arch", "size", "configuration"), [list(line.values()) for line in data], data, words=(0, 1, 2))

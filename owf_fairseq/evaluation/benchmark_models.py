@@ -188,7 +188,8 @@ def _embeddings(vocab_size: int) -> dict[str, Tensor]:
 
 def _naming(made: Sequence[tuple[Namespace, str]]) -> tuple[str, str | None, tuple[str, ...]]:
     """The arch, the configuration and the flags of models that decode together, from their flags and archs."""
-    from owf_fairseq.naming import configuration_of, named_arch
+    from owf_fairseq.naming import named_arch
+    from owf_fairseq.sharing import configuration_of
     from owf_fairseq.stored_model import differing_flags, typed
 
     found = {named_arch(args, arch) for args, arch in made}

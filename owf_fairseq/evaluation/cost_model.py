@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Pattern, make_pattern, wide_ffn_dim
+from owf_fairseq.sharing import ARCHS, SIZES, Pattern, configuration_of, is_decoder_only, make_pattern
 
 if TYPE_CHECKING:
     from owf_fairseq.flags import HasFlags
@@ -43,6 +43,7 @@ class ModelShape:
         encoder_ffn, decoder_ffn: for each layer the width d_ff of the FFN that it uses, 0 where it is dropped.
         vocab_size: rows of the output projection.
         cross_attention: whether the decoder has one.
+        decoder_only: whether the decoder's layers read the source as well, and their self-attention sees it.
     """
 
     encoder_dim: int
@@ -51,6 +52,7 @@ class ModelShape:
     decoder_ffn: tuple[int, ...]
     vocab_size: int
     cross_attention: bool = True
+    decoder_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,17 +123,20 @@ def shape_of_arch(arch: str, vocab_size: int, ffn_dims: Mapping[str, int] | None
         vocab_size: of the target language, special symbols included.
         ffn_dims: widths of the FFNs of ``encoder`` and ``decoder`` that are not the arch's own.
     """
-    size, configuration = SIZES[ARCHS[arch][0]], CONFIGURATIONS[ARCHS[arch][1]]
+    size, configuration = SIZES[ARCHS[arch][0]], configuration_of(arch)
     layers = {"encoder": size.encoder_layers, "decoder": size.decoder_layers}
     dims = dict.fromkeys(layers, size.ffn_dim)
     if configuration.wide:
-        dims["encoder"] = wide_ffn_dim(size.ffn_dim, size.encoder_layers, size.decoder_layers)
+        dims[size.stacks[0]] = size.wide_ffn_dim
     dims |= ffn_dims or {}
     ffn = {
         stack: _widths(make_pattern(str(configuration.flags.get(f"{stack}_ffn", "individual")), number), dims[stack])
         for stack, number in layers.items()
     }
-    return ModelShape(size.embed_dim, size.embed_dim, ffn["encoder"], ffn["decoder"], vocab_size)
+    one_stack = is_decoder_only(arch)
+    return ModelShape(
+        size.embed_dim, size.embed_dim, ffn["encoder"], ffn["decoder"], vocab_size, not one_stack, one_stack
+    )
 
 
 def shape_of_flags(args: HasFlags, vocab_size: int) -> ModelShape:
@@ -154,7 +159,8 @@ def shape_of_flags(args: HasFlags, vocab_size: int) -> ModelShape:
         _widths(plan.ffn[:layers], args.encoder_ffn_embed_dim),
         _widths(plan.ffn[layers:], args.decoder_ffn_embed_dim),
         vocab_size,
-        cross_attention=not args.no_cross_attention,
+        cross_attention=not (args.no_cross_attention or args.decoder_only),
+        decoder_only=args.decoder_only,
     )
 
 
@@ -163,15 +169,21 @@ def _widths(pattern: Pattern, ffn_dim: int) -> tuple[int, ...]:
 
 
 def source_operations(shape: ModelShape, workload: Workload) -> list[Operation]:
-    """What is done once for a batch: the encoder, and the keys and values that the decoder makes of its output."""
+    """What is done once for a batch: the encoder, and the keys and values that the decoder makes of its output.
+
+    The last layer of a decoder-only model makes keys and values of the source, and nothing else.
+    """
     d, rows = shape.encoder_dim, workload.source_rows
     length = workload.source_length + 1
+    attention, ffn = (DECODER_ATTENTION, DECODER_FFN) if shape.decoder_only else (ENCODER_ATTENTION, ENCODER_FFN)
     operations = []
-    for width in shape.encoder_ffn:
-        scores = Operation(ENCODER_ATTENTION, flops=4 * rows * length * d)
-        operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), scores], ENCODER_ATTENTION))
+    for width in shape.decoder_ffn[:-1] if shape.decoder_only else shape.encoder_ffn:
+        scores = Operation(attention, flops=4 * rows * length * d)
+        operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), scores], attention))
         if width:
-            operations.append(_ffn(rows, d, width, ENCODER_FFN))
+            operations.append(_ffn(rows, d, width, ffn))
+    if shape.decoder_only:
+        operations.append(_sum([*[_product(rows, d, d)] * 2, _layer_norm(d)], SOURCE_KEYS))
     if shape.cross_attention:
         copies = workload.beam if workload.source_for_each_beam else 1
         product = _product(rows * copies, d, shape.decoder_dim)
@@ -200,6 +212,9 @@ def step_operations(shape: ModelShape, workload: Workload, position: float | Non
     else:
         source_others = workload.batch_size * source * 2 * d
     source_cache = Operation("", flops=4 * rows * source * d, others=source_others)
+    if shape.decoder_only:  # the beams of a sentence share its keys and values, which stay where they are
+        shared = Operation("", flops=4 * rows * source * d, others=workload.batch_size * source * 2 * d)
+        self_cache = _sum([self_cache, shared], "")
     operations = []
     for width in shape.decoder_ffn:
         operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), self_cache], DECODER_ATTENTION))

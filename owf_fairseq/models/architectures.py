@@ -13,8 +13,9 @@ from fairseq.models import register_model_architecture
 from owf_fairseq.compat import for_any_config, is_parsing
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import make_plan
+from owf_fairseq.models import decoder_only as _decoder_only  # noqa: F401  registers the model
 from owf_fairseq.models.transformer import set_defaults
-from owf_fairseq.sharing import ARCHS, CONFIGURATIONS, SIZES, Configuration, Size, wide_ffn_dim
+from owf_fairseq.sharing import ARCHS, SIZES, Configuration, Size, configuration_of, is_decoder_only, wide_ffn_dim
 
 
 def architecture(size: Size, configuration: Configuration) -> Callable[[Any], None]:
@@ -24,18 +25,33 @@ def architecture(size: Size, configuration: Configuration) -> Callable[[Any], No
         def default(name: str, value: object) -> None:
             setattr(args, name, getattr(args, name, value))
 
+        args.decoder_only = not size.encoder_layers
+        if args.decoder_only:
+            default("share_all_embeddings", True)  # one matrix for source, target and output: paper, Section 3
         default("encoder_layers", size.encoder_layers)
         default("decoder_layers", size.decoder_layers)
-        default("encoder_embed_dim", size.embed_dim)
-        default("decoder_embed_dim", args.encoder_embed_dim)
+        for stack in size.stacks:
+            default(f"{stack}_embed_dim", getattr(args, "encoder_embed_dim", size.embed_dim))
         if configuration.wide:
-            default("encoder_ffn_embed_dim", wide_ffn_dim(size.ffn_dim, args.encoder_layers, args.decoder_layers))
-        for stack in ("encoder", "decoder"):
+            wide = wide_ffn_dim(size.ffn_dim, args.encoder_layers, args.decoder_layers)
+            default(f"{size.stacks[0]}_ffn_embed_dim", wide)
+        for stack in size.stacks:
             default(f"{stack}_ffn_embed_dim", size.ffn_dim)
             default(f"{stack}_attention_heads", size.heads)
         for name, value in configuration.flags.items():
             default(name, value)
         set_defaults(args)
+        if args.decoder_only:
+            # fairseq reads them of every model
+            for name in (
+                "embed_dim",
+                "ffn_embed_dim",
+                "attention_heads",
+                "normalize_before",
+                "learned_pos",
+                "embed_path",
+            ):
+                setattr(args, f"encoder_{name}", getattr(args, f"decoder_{name}"))
         check_flags(args)
 
     return for_any_config(set_flags)
@@ -57,7 +73,6 @@ def check_flags(args: Namespace) -> None:
         raise SystemExit(2) from error
 
 
-for arch, (size_name, configuration_name) in ARCHS.items():
-    register_model_architecture("owf_transformer", arch)(
-        architecture(SIZES[size_name], CONFIGURATIONS[configuration_name])
-    )
+for arch, (size_name, _) in ARCHS.items():
+    model_name = "owf_decoder_only" if is_decoder_only(arch) else "owf_transformer"
+    register_model_architecture(model_name, arch)(architecture(SIZES[size_name], configuration_of(arch)))

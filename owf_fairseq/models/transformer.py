@@ -15,13 +15,14 @@ from fairseq.models.transformer import (
     TransformerModel,
 )
 from fairseq.models.transformer.transformer_legacy import base_architecture
+from fairseq.modules import MultiheadAttention
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import nn
 
 from owf_fairseq import compat
 from owf_fairseq.checkpoint import fill_in, store_once
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import FLAG_DEFAULTS, Plan, SharingFlags, make_plan
+from owf_fairseq.flags import DECODER_ONLY_DEFAULTS, FLAG_DEFAULTS, Plan, SharingFlags, make_plan
 from owf_fairseq.modules.attention import attention_in_order, make_cross_attention, make_self_attention
 from owf_fairseq.modules.feed_forward import feed_forward_in_order, make_feed_forward
 from owf_fairseq.modules.transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
@@ -36,9 +37,12 @@ class LayerBlocks:
     Args:
         cfg: fairseq's TransformerConfig.
         plan: which block every layer uses.
+        attention: what the decoder's self-attention is made of.
     """
 
-    def __init__(self, cfg: TransformerConfig, plan: Plan) -> None:
+    def __init__(
+        self, cfg: TransformerConfig, plan: Plan, attention: type[MultiheadAttention] = MultiheadAttention
+    ) -> None:
         self.ffn = feed_forward_in_order(
             plan.ffn,
             lambda layer: make_feed_forward(cfg, cfg.encoder if layer < cfg.encoder.layers else cfg.decoder),
@@ -48,7 +52,7 @@ class LayerBlocks:
             plan.encoder_self_attn, lambda: make_self_attention(cfg, cfg.encoder)
         )
         self.decoder_self_attn = attention_in_order(
-            plan.decoder_self_attn, lambda: make_self_attention(cfg, cfg.decoder)
+            plan.decoder_self_attn, lambda: make_self_attention(cfg, cfg.decoder, attention)
         )
         self.decoder_cross_attn = attention_in_order(plan.decoder_cross_attn, lambda: make_cross_attention(cfg))
 
@@ -110,14 +114,19 @@ class TransformerDecoder(TransformerDecoderBase):
         return maybe_checkpointed(layer, cfg)
 
 
-@register_model("owf_transformer")
-class OwfTransformerModel(TransformerModel):
-    """Transformer whose FFNs and attention are individual, shared or dropped, layer by layer.
+class SharingModel(TransformerModel):
+    """What all our models have in common: flags, blocks laid out by patterns, and shared tensors stored once."""
 
-    Everything that the patterns do not speak of is fairseq's: flags, embeddings, the forward pass of the stacks.
-    """
+    flags: type[SharingFlags] = SharingFlags
+    """Our flags on top of fairseq's."""
 
-    def __init__(self, cfg: TransformerConfig, encoder: TransformerEncoder, decoder: TransformerDecoder) -> None:
+    attention: type[MultiheadAttention] = MultiheadAttention
+    """Of the decoder's self-attention."""
+
+    decoder_only = False
+    """Whether there is one stack."""
+
+    def __init__(self, cfg: TransformerConfig, encoder: Any, decoder: Any) -> None:
         super().__init__(cfg, encoder, decoder)
         self._register_state_dict_hook(store_once)
 
@@ -132,10 +141,10 @@ class OwfTransformerModel(TransformerModel):
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         super().add_args(parser)
-        gen_parser_from_dataclass(parser, SharingFlags(), delete_default=True)
+        gen_parser_from_dataclass(parser, cls.flags(), delete_default=True)
 
     @classmethod
-    def build_model(cls, args: Namespace | Any, task: Any) -> OwfTransformerModel:
+    def build_model(cls, args: Namespace | Any, task: Any) -> SharingModel:
         """Builds the model that the flags describe.
 
         Raises:
@@ -145,15 +154,24 @@ class OwfTransformerModel(TransformerModel):
         if given is not args:
             refuse_unknown_keys(cls, given)
         args = given
+        args.decoder_only = cls.decoder_only
         set_defaults(args)
         plan = make_plan(args)
         cfg = TransformerConfig.from_namespace(args)
         # fairseq builds the two stacks in two class methods that see nothing in common but the configuration
-        cfg.layer_blocks = LayerBlocks(cfg, plan)
+        cfg.layer_blocks = LayerBlocks(cfg, plan, cls.attention)
         try:
             return super().build_model(cfg, task)
         finally:
             del cfg.layer_blocks
+
+
+@register_model("owf_transformer")
+class OwfTransformerModel(SharingModel):
+    """Transformer whose FFNs and attention are individual, shared or dropped, layer by layer.
+
+    Everything that the patterns do not speak of is fairseq's: flags, embeddings, the forward pass of the stacks.
+    """
 
     @classmethod
     def build_encoder(cls, cfg: TransformerConfig, src_dict: Any, embed_tokens: nn.Module) -> TransformerEncoder:
@@ -164,7 +182,7 @@ class OwfTransformerModel(TransformerModel):
         return TransformerDecoder(cfg, tgt_dict, embed_tokens, cfg.layer_blocks, no_encoder_attn=cfg.no_cross_attention)
 
 
-def refuse_unknown_keys(model: type[OwfTransformerModel], args: Namespace) -> None:
+def refuse_unknown_keys(model: type[SharingModel], args: Namespace) -> None:
     """Checks the keys of a config file: fairseq-hydra-train does not, for models like fairseq's own transformer.
 
     Raises:
@@ -186,6 +204,9 @@ def refuse_unknown_keys(model: type[OwfTransformerModel], args: Namespace) -> No
 
 def set_defaults(args: Any) -> None:
     """Gives every flag that has no value yet its default: fairseq's, and ours."""
-    for name, default in FLAG_DEFAULTS.items():
+    args.decoder_only = getattr(args, "decoder_only", False)
+    if args.decoder_only:
+        args.encoder_layers = getattr(args, "encoder_layers", 0)
+    for name, default in (DECODER_ONLY_DEFAULTS if args.decoder_only else FLAG_DEFAULTS).items():
         setattr(args, name, getattr(args, name, default))
     base_architecture(args)

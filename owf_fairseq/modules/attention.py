@@ -11,9 +11,11 @@ from fairseq.modules import MultiheadAttention
 from owf_fairseq.sharing import Pattern, blocks_in_order
 
 
-def make_self_attention(cfg: Any, stack: Any) -> MultiheadAttention:
-    """Self-attention of ``cfg.encoder`` or ``cfg.decoder``."""
-    return MultiheadAttention(
+def make_self_attention(
+    cfg: Any, stack: Any, kind: type[MultiheadAttention] = MultiheadAttention
+) -> MultiheadAttention:
+    """Self-attention of ``cfg.encoder`` or ``cfg.decoder``, of the given kind."""
+    return kind(
         stack.embed_dim,
         stack.attention_heads,
         dropout=cfg.attention_dropout,

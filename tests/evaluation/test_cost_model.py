@@ -23,9 +23,10 @@ from owf_fairseq.evaluation.cost_model import (
 )
 from owf_fairseq.evaluation.speed import draw_batches, first_token_only
 from owf_fairseq.parameters import SizedDictionary
-from owf_fairseq.sharing import ARCHS
+from owf_fairseq.sharing import ARCHS, is_decoder_only
 from owf_fairseq.stored_model import build_model
 
+ONE_STACK = sorted(arch for arch in ARCHS if ARCHS[arch][0] == "decoder_only_tiny")
 EMBEDDINGS = ["--share-all-embeddings"]
 VARIANTS = [
     ["--encoder-embed-dim", "32", "--decoder-embed-dim", "48"],
@@ -68,7 +69,19 @@ def test_weights_of_every_arch(arch):
         model = build_model(args, dictionary, dictionary)
     shape = shape_of_arch(arch, 1000)
     assert shape == shape_of_flags(args, 1000)
-    assert_weights(shape, model)
+    (assert_weights_of_one_stack if is_decoder_only(arch) else assert_weights)(shape, model)
+
+
+def assert_weights_of_one_stack(shape, model):
+    workload = Workload(7, 3, 11, 13)
+    *layers, last = model.decoder.layers
+    keys = weights_read(
+        [last], lambda name: ".k_proj." in name or ".v_proj." in name or name.startswith("self_attn_lay")
+    )
+    source = sum(operation.weights for operation in source_operations(shape, workload))
+    assert source == weights_read(layers) + keys
+    step = sum(operation.weights for operation in step_operations(shape, workload))
+    assert step == weights_read(model.decoder.layers) + model.decoder.output_projection.weight.numel()
 
 
 @pytest.mark.parametrize("flags", VARIANTS, ids=" ".join)
@@ -92,7 +105,8 @@ def counted(function):
 
 
 @pytest.mark.parametrize(
-    ("arch", "flags"), [*((arch, []) for arch in TINY_ARCHS), *(("owf_tiny", flags) for flags in VARIANTS)]
+    ("arch", "flags"),
+    [*((arch, []) for arch in TINY_ARCHS + ONE_STACK), *(("owf_tiny", flags) for flags in VARIANTS)],
 )
 @pytest.mark.usefixtures("plain_attention")
 def test_flops_are_those_that_torch_counts(arch, flags):
@@ -105,7 +119,8 @@ def test_flops_are_those_that_torch_counts(arch, flags):
     source = source_operations(shape, workload)
 
     flops, encoded = counted(lambda: model.encoder(batch["src_tokens"], batch["src_lengths"]))
-    assert flops == sum(operation.flops for operation in source if operation.part != SOURCE_KEYS) > 0
+    once = shape.decoder_only  # fairseq makes the source's keys and values in the first step, our one stack at once
+    assert flops == sum(operation.flops for operation in source if once or operation.part != SOURCE_KEYS) > 0
 
     beams = torch.arange(sentences).repeat_interleave(beam)
     encoded = model.encoder.reorder_encoder_out(encoded, beams)
@@ -114,13 +129,13 @@ def test_flops_are_those_that_torch_counts(arch, flags):
     for position in range(1, int(workload.steps) + 1):
         flops, _ = counted(lambda n=position: model.decoder(target[:, :n], encoded, incremental_state=state))
         expected = sum(operation.flops for operation in step_operations(shape, workload, position))
-        if position == 1:  # fairseq makes the source's keys and values in the first step
+        if position == 1 and not once:
             expected += sum(operation.flops for operation in source if operation.part == SOURCE_KEYS)
         assert flops == expected
 
 
 @pytest.mark.usefixtures("plain_attention")
-@pytest.mark.parametrize("arch", ["owf_tiny", "owf_tiny_one_wide_ffn"])
+@pytest.mark.parametrize("arch", ["owf_tiny", "owf_tiny_one_wide_ffn", *ONE_STACK])
 def test_flops_of_a_whole_search(arch):
     """What `owf benchmark` times does what the cost model says, no more and no less."""
     backend = FairseqBackend.from_arch(arch, vocab_size=VOCABULARY, cpu=True, packed=False)

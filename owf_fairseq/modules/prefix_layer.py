@@ -1,0 +1,58 @@
+"""The layer of a decoder-only model, for source and target alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairseq.modules import LayerNorm
+from torch import Tensor
+
+from owf_fairseq.modules.feed_forward import FeedForwardBlock, LayerWithFeedForward
+from owf_fairseq.modules.prefix_attention import IncrementalState, PrefixSelfAttention, Source
+
+
+class PrefixLayer(LayerWithFeedForward):
+    """Self-attention and FFN.
+
+    Args:
+        cfg: fairseq's TransformerConfig.
+        self_attn: this layer's attention.
+        feed_forward: the block that this layer uses; None drops the sublayer.
+    """
+
+    def __init__(self, cfg: Any, self_attn: PrefixSelfAttention, feed_forward: FeedForwardBlock | None) -> None:
+        super().__init__(cfg, cfg.decoder)
+        self.self_attn = self_attn
+        self.self_attn_layer_norm = LayerNorm(self.embed_dim, export=cfg.export)
+        self.use_feed_forward(feed_forward, cfg)
+
+    def forward(
+        self,
+        x: Tensor,
+        source_keys: Tensor | None,
+        source_values: Tensor | None,
+        source_padding: Tensor | None,
+        padding: Tensor | None,
+        causal: bool,
+        incremental_state: IncrementalState | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Reads one layer further; takes and returns what ``PrefixSelfAttention.forward`` does.
+
+        The parts of the source are arguments of their own, because ``--checkpoint-activations`` looks for tensors
+        among the arguments only.
+        """
+        source = None
+        if source_keys is not None and source_values is not None:
+            source = Source(source_keys, source_values, source_padding)
+        residual = x
+        x = self.before_sublayer(x, self.self_attn_layer_norm)
+        x, keys, values, on_source = self.self_attn(x, source, padding, causal, incremental_state)
+        x = self.after_sublayer(x, residual, self.self_attn_layer_norm)
+        return self.feed_forward(x), keys, values, on_source
+
+    def keys_and_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What later positions see of ``x``, (T, B, C): all that is needed of the source in the last layer."""
+        keys_and_values: tuple[Tensor, Tensor] = self.self_attn.keys_and_values(
+            self.before_sublayer(x, self.self_attn_layer_norm)
+        )
+        return keys_and_values
