@@ -142,7 +142,7 @@ def target_args(source: StoredModel, to: str, flags: Sequence[str] = ()) -> Name
     if problems:
         raise InputError(problems)
     ARCH_CONFIG_REGISTRY[to](args)
-    for name in _SIZES:
+    for name in _SIZES if not source.args.decoder_only else [name for name in _SIZES if name.startswith("decoder")]:
         value, here = getattr(args, name), getattr(source.args, name)
         if value != here:
             flag = flag_name(name)

@@ -61,6 +61,31 @@ class DecoderOnlyFlags(SharingFlags):
     )
 
 
+NOT_IN_ONE_STACK: dict[str, tuple[Any, str]] = {
+    "share_encoder_decoder_ffn": (False, "it has one stack, in which `--decoder-ffn shared` shares one FFN"),
+    "decoder_cross_attn": ("individual", "it has no cross-attention"),
+    "encoder_ffn": ("individual", "its one stack takes `--decoder-ffn`"),
+    "encoder_self_attn": ("individual", "its one stack takes `--decoder-self-attn`"),
+    "encoder_layers": (0, "its one stack takes `--decoder-layers`"),
+    "encoder_layerdrop": (0, "source and target would skip different layers"),
+    "encoder_layers_to_keep": (None, "train with the smaller number of layers instead"),
+    "encoder_xformers_att_config": (None, "its attention is not fairseq's"),
+    "decoder_layerdrop": (0, "source and target would skip different layers"),
+    "decoder_layers_to_keep": (None, "train with the smaller number of layers instead"),
+    "decoder_xformers_att_config": (None, "its attention is not fairseq's"),
+}
+"""What a decoder-only model has no use for, or cannot do right: the value that is no request, and the reason."""
+
+READ_OF_EVERY_MODEL: dict[str, Any] = {
+    "embed_dim": None,
+    "ffn_embed_dim": None,
+    "attention_heads": None,
+    "normalize_before": False,
+    "learned_pos": False,
+    "embed_path": None,
+}
+"""What fairseq reads of an encoder, also where there is none: the value is the decoder's; here, fairseq's default."""
+
 FLAG_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fields(SharingFlags)}
 DECODER_ONLY_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fields(DecoderOnlyFlags)}
 PATTERN_FLAGS = tuple(name for name, default in FLAG_DEFAULTS.items() if default == "individual")
@@ -183,19 +208,13 @@ def _not_in_one_stack(args: HasFlags) -> list[str]:
         )
     if not args.share_all_embeddings:
         problems.append("a decoder-only model has one matrix for source, target and output: `--share-all-embeddings`")
-    refused = {
-        "share_encoder_decoder_ffn": (False, "it has one stack, in which `--decoder-ffn shared` shares one FFN"),
-        "decoder_cross_attn": ("individual", "it has no cross-attention"),
-        "encoder_ffn": ("individual", "its one stack takes `--decoder-ffn`"),
-        "encoder_self_attn": ("individual", "its one stack takes `--decoder-self-attn`"),
-        "encoder_layers": (0, "its one stack takes `--decoder-layers`"),
-        "decoder_layerdrop": (0, "source and target would skip different layers"),
-        "decoder_layers_to_keep": (None, "train with the smaller number of layers instead"),
-        "decoder_xformers_att_config": (None, "its attention is not fairseq's"),
-    }
-    for name, (usual, why) in refused.items():
+    for name, (usual, why) in NOT_IN_ONE_STACK.items():
         if (getattr(args, name, None) or usual) != usual:
             problems.append(f"`{flag_name(name)}` is not for a decoder-only model: {why}")
+    for name in READ_OF_EVERY_MODEL:
+        if getattr(args, f"encoder_{name}", None) != getattr(args, f"decoder_{name}", None):
+            flags = [flag_name(f"{stack}_{name}") for stack in ("encoder", "decoder")]
+            problems.append(f"`{flags[0]}` is not for a decoder-only model: its one stack takes `{flags[1]}`")
     return problems
 
 

@@ -22,7 +22,7 @@ from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import FLAG_DEFAULTS, flag_name
 from owf_fairseq.paper import VOCAB_SIZES
-from owf_fairseq.sharing import ARCHS, arch_name
+from owf_fairseq.sharing import ARCHS, arch_name, is_decoder_only
 
 BLOCKS = (
     "embeddings",
@@ -168,6 +168,8 @@ def count_parameters(
     """
     if arch not in ARCHS:
         raise InputError(unknown_arch(arch))
+    if is_decoder_only(arch) and not shared_embeddings:
+        raise InputError(f"`--separate-embeddings`: {arch} has one matrix for source, target and output")
     if vocab_size < 4:
         raise InputError(f"`--vocab-size` must be at least 4, fairseq's special symbols, but is {vocab_size}")
     given = given_flags(arch, flags)

@@ -58,18 +58,17 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
     pairs += [(None, model) for model in left.values()]
     if only_ours:
         pairs = [(row, model) for row, model in pairs if model]
-    base = next((model for model in results.models.values() if model.is_individual), None)
-
     columns = [
         (title, cells)
-        for title, cells in _columns(pairs, base)
+        for title, cells in _columns(pairs, results)
         if any(ours or (paper and not only_ours) for ours, paper in cells)
     ]
-    header = ["model", *(name for title, _ in columns for name in (title, "paper"))]
-    body = [
-        [_label(row, model, of_paper), *(cell or "-" for _, cells in columns for cell in cells[n])]
-        for n, (row, model) in enumerate(pairs)
-    ]
+    header, body = ["model"], [[_label(row, model, of_paper)] for row, model in pairs]
+    for title, cells in columns:
+        shown = 2 if any(theirs for _, theirs in cells) else 1
+        header += [title, "paper"][:shown]
+        for line, both in zip(body, cells, strict=True):
+            line += [cell or "-" for cell in both[:shown]]
     data = {
         "kind": KIND,
         "table": table,
@@ -101,14 +100,14 @@ Cells = list[tuple[str, str]]
 """For each row ours and the paper's."""
 
 
-def _columns(pairs: Sequence[tuple[PaperRow | None, Ours | None]], base: Ours | None) -> list[tuple[str, Cells]]:
+def _columns(pairs: Sequence[tuple[PaperRow | None, Ours | None]], results: Results) -> list[tuple[str, Cells]]:
     columns: list[tuple[str, Cells]] = []
     for metric, title in METRICS.items():
         columns.append((title, [(_score(model, metric), _paper_score(row, metric)) for row, model in pairs]))
     columns.append(("tokens/s", [(_rate(model), _paper_rate(row)) for row, model in pairs]))
     columns.append(("speed, %", [(_speed(model), _paper_speed(row)) for row, model in pairs]))
     columns.append(("parameters", [(_parameters(model), _paper_parameters(row)) for row, model in pairs]))
-    columns.append(("parameters, %", [(_percent(model, base), _paper_percent(row)) for row, model in pairs]))
+    columns.append(("parameters, %", [(_percent(model, results), _paper_percent(row)) for row, model in pairs]))
     return columns
 
 
@@ -166,7 +165,11 @@ def _paper_parameters(row: PaperRow | None) -> str:
     return f"{row.params_millions} M" if row else ""
 
 
-def _percent(model: Ours | None, base: Ours | None) -> str:
+def _percent(model: Ours | None, results: Results) -> str:
+    """Of the individual model of the same kind, as in the paper."""
+    individual = [one for one in results.models.values() if one.is_individual]
+    same_kind = [one for one in individual if model and model.key and one.key and one.key[0] == model.key[0]]
+    base = next(iter(same_kind or individual), None)
     if model is None or base is None or not model.parameters or not base.parameters:
         return ""
     return f"{100 * model.parameters / base.parameters:.0f}"
@@ -192,7 +195,7 @@ def _sizes(pairs: Sequence[tuple[PaperRow | None, Ours | None]]) -> list[str]:
 def batch_size_report(results: Results) -> Report:
     """The paper's table of batch sizes: the individual model, One Wide FFN, and how much faster that is."""
     models = results.models.values()
-    base = next((model for model in models if model.is_individual), None)
+    base = next((model for model in models if model.key == configuration_key("big", "individual", None)), None)
     wide = next((model for model in models if model.key == configuration_key("big", "one_wide_ffn", 49_152)), None)
     if base is None or wide is None or not results.batch_sizes:
         raise InputError(

@@ -15,8 +15,8 @@ from owf_fairseq.errors import InputError
 from owf_fairseq.evaluation.significance import DAGGER
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
 
-Key = tuple[frozenset[tuple[str, object]], float]
-"""A configuration, by the flags that it stands for, and its width as in ``relative_width``."""
+Key = tuple[tuple[str, ...], frozenset[tuple[str, object]], float]
+"""The stacks, a configuration, by the flags that it stands for, and its width as in ``relative_width``."""
 
 
 @dataclass
@@ -183,7 +183,11 @@ def arch_of_name(name: str) -> tuple[str | None, int | None]:
 
 def configuration_key(size: str, configuration: str, ffn_dim: int | None) -> Key:
     """What models of different sizes have in common that stand in the same row."""
-    return frozenset(SIZES[size].configurations[configuration].flags.items()), relative_width(size, ffn_dim)
+    return (
+        SIZES[size].stacks,
+        frozenset(SIZES[size].configurations[configuration].flags.items()),
+        relative_width(size, ffn_dim),
+    )
 
 
 def relative_width(size: str, ffn_dim: int | None) -> float:

@@ -184,7 +184,7 @@ def main() -> int:
     parser.add_argument(
         "archs", nargs="*", help="default: transformer (fairseq's own), owf_SIZE, owf_SIZE_one_wide_ffn"
     )
-    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--size", choices=[name for name in SIZES if SIZES[name].encoder_layers], default="small")
     parser.add_argument("--updates", type=int, default=10, help="updates a round (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=9, help="timed rounds (default: %(default)s)")
     parser.add_argument("--warmup", type=int, default=1, help="rounds before them (default: %(default)s)")

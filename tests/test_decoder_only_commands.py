@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from fairseq_for_tests import DECODING, generated_ids, run, text_sentences, train_on_text
+from fairseq_for_tests import DECODING, generated_ids, run, spawn, text_sentences, train_on_text
 
 from owf_fairseq import USER_DIR, cli
 
@@ -91,6 +91,14 @@ def test_all_tools_take_it(trained, tmp_path, capsys):
     assert "is of a decoder-only model" in said("convert", trained, "--to", "fairseq", "--output", "x.pt", status=2)
     refused = said("convert", trained, "--to", "owf_tiny", "--output", tmp_path / "x.pt", status=2)
     assert "one of them is decoder-only" in refused
+    advice = said("convert", trained, "--to", "owf_decoder_only_shared_dec", "--output", tmp_path / "x.pt", status=2)
+    assert "give `--decoder-embed-dim 96`" in advice
+    assert "--encoder" not in advice
+    for command in ("params", "benchmark"):
+        refused = said(command, "owf_decoder_only_tiny", "--encoder-layers", "3", status=2)
+        assert refused.count("\n") == 1
+        assert "`--encoder-layers` is not for a decoder-only model" in refused
+    assert "has one matrix" in said("params", "owf_decoder_only", "--separate-embeddings", status=2)
     speed = tmp_path / "speed.json"
     archs = ["owf_tiny", "owf_decoder_only_tiny", "owf_decoder_only_tiny_no_dec"]
     what = ["--lengths", "4/5", "--sentences", "2", "--runs", "1", "--vocab-size", "99", "--cpu", "--json", speed]
@@ -110,14 +118,24 @@ def test_parameters_are_those_of_the_papers_rows(capsys):
         assert abs(row["total"] / 1e6 - row["paper_millions"]) < 1
 
 
-def test_a_config_file_cannot_have_flags_of_an_encoder(trained):
-    from omegaconf import OmegaConf
-
-    from owf_fairseq.errors import InputError
-    from owf_fairseq.models.decoder_only import OwfDecoderOnlyModel
-
-    with pytest.raises(InputError, match="`--encoder-layers` is not for a decoder-only model"):
-        OwfDecoderOnlyModel.build_model(OmegaConf.create({"encoder_layers": 3, "decoder_layers": 2}), None)
+def test_the_config_system_trains_it_and_refuses_flags_of_an_encoder(data_bin, tmp_path):
+    config = """
+common: {user_dir: %s, cpu: true, seed: 1}
+task: {_name: translation, data: %s, source_lang: src, target_lang: tgt}
+model: {_name: owf_decoder_only_tiny%s}
+criterion: {_name: cross_entropy}
+optimizer: {_name: adam}
+lr_scheduler: {_name: fixed}
+optimization: {max_epoch: 1, lr: [0.001]}
+dataset: {batch_size: 16, required_batch_size_multiple: 1, num_workers: 0}
+checkpoint: {save_dir: %s}
+"""
+    for more, status in (("", 0), (", encoder_embed_dim: 32", 1)):
+        (tmp_path / "train.yaml").write_text(config % (USER_DIR, data_bin, more, tmp_path / "saved"))
+        done = spawn("hydra-train", "--config-dir", tmp_path, "--config-name", "train", cwd=tmp_path)
+        assert bool(done.returncode) == bool(status), done.stderr[-2000:]
+    assert "`--encoder-embed-dim` is not for a decoder-only model" in done.stderr
+    assert (tmp_path / "saved/checkpoint_last.pt").exists()
 
 
 def test_fine_tuning_goes_on_from_the_stored_weights(trained, tmp_path):

@@ -137,6 +137,16 @@ def test_one_wide_ffn_is_the_papers_row_at_every_size(size):
     assert [row[0] for row in made.rows if name in row[0]] == [f"SharedEncNoDec 49152 ({name})"]
 
 
+def test_the_two_kinds_of_model_have_rows_and_baselines_of_their_own():
+    names = ["owf_decoder_only", "owf_big", "owf_decoder_only_shared_dec", "owf_big_no_dec"]
+    models = {name: Ours(name, name, parameters=100 - 10 * n) for n, name in enumerate(names)}
+    made = cells(report(Results(models), "dropping"))
+    assert made[0]["model"] == "Transformer Big (owf_big)"
+    assert [row["model"] for row in made[-2:]] == ["owf_decoder_only", "owf_decoder_only_shared_dec"]
+    percents = {row["model"].split("(")[-1].rstrip(")"): row["parameters, %"] for row in made}
+    assert [percents[name] for name in names] == ["100", "100", "80", "78"]
+
+
 def test_only_ours_leaves_out_what_was_not_measured(measured):
     made = report(read_results(measured), "one_wide", only_ours=True)
     assert [row["model"] for row in cells(made)] == [

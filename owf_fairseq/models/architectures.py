@@ -12,7 +12,7 @@ from fairseq.models import register_model_architecture
 
 from owf_fairseq.compat import for_any_config, is_parsing
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import make_plan
+from owf_fairseq.flags import READ_OF_EVERY_MODEL, make_plan
 from owf_fairseq.models import decoder_only as _decoder_only  # noqa: F401  registers the model
 from owf_fairseq.models.transformer import set_defaults
 from owf_fairseq.sharing import ARCHS, SIZES, Configuration, Size, configuration_of, is_decoder_only, wide_ffn_dim
@@ -30,8 +30,8 @@ def architecture(size: Size, configuration: Configuration) -> Callable[[Any], No
             default("share_all_embeddings", True)  # one matrix for source, target and output: paper, Section 3
         default("encoder_layers", size.encoder_layers)
         default("decoder_layers", size.decoder_layers)
-        for stack in size.stacks:
-            default(f"{stack}_embed_dim", getattr(args, "encoder_embed_dim", size.embed_dim))
+        default(f"{size.stacks[0]}_embed_dim", size.embed_dim)
+        default("decoder_embed_dim", getattr(args, "encoder_embed_dim", size.embed_dim))
         if configuration.wide:
             wide = wide_ffn_dim(size.ffn_dim, args.encoder_layers, args.decoder_layers)
             default(f"{size.stacks[0]}_ffn_embed_dim", wide)
@@ -40,18 +40,10 @@ def architecture(size: Size, configuration: Configuration) -> Callable[[Any], No
             default(f"{stack}_attention_heads", size.heads)
         for name, value in configuration.flags.items():
             default(name, value)
+        for name, usual in READ_OF_EVERY_MODEL.items() if args.decoder_only else ():
+            default(f"decoder_{name}", usual)
+            default(f"encoder_{name}", getattr(args, f"decoder_{name}"))
         set_defaults(args)
-        if args.decoder_only:
-            # fairseq reads them of every model
-            for name in (
-                "embed_dim",
-                "ffn_embed_dim",
-                "attention_heads",
-                "normalize_before",
-                "learned_pos",
-                "embed_path",
-            ):
-                setattr(args, f"encoder_{name}", getattr(args, f"decoder_{name}"))
         check_flags(args)
 
     return for_any_config(set_flags)

@@ -18,7 +18,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules import PositionalEmbedding
 from torch import Tensor, nn
 
-from owf_fairseq.flags import DecoderOnlyFlags
+from owf_fairseq.flags import NOT_IN_ONE_STACK, DecoderOnlyFlags
 from owf_fairseq.models.transformer import LayerBlocks, SharingModel, maybe_checkpointed
 from owf_fairseq.modules.prefix_attention import IncrementalState, PrefixSelfAttention
 from owf_fairseq.modules.prefix_layer import PrefixLayer
@@ -40,9 +40,10 @@ class PrefixStack(TransformerDecoderBase):
         self._blocks = None
         self.restarts = cfg.target_positions == "restart"
         self.embed_positions: nn.Module | None
-        if self.embed_positions is not None and not self.restarts:
+        if self.embed_positions is not None:
+            longest = (cfg.max_source_positions, cfg.max_target_positions)
             self.embed_positions = PositionalEmbedding(
-                cfg.max_source_positions + cfg.max_target_positions,
+                max(longest) if self.restarts else sum(longest),
                 self.embed_dim,
                 self.padding_idx,
                 learned=cfg.decoder.learned_pos,
@@ -200,6 +201,9 @@ class SourceReader(FairseqEncoder):
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """Says which rows there are now; keys and values stay where they are as long as their sentences do.
 
+        (Sentences that end leave, and so are copied the others once; if sentences get different numbers of rows, each
+        row gets a copy of its own. fairseq's search does not do that.)
+
         Args:
             encoder_out: with B rows of N sentences, B / N each, side by side.
             new_order: (B'), the rows to have now, in this order.
@@ -229,8 +233,10 @@ class RefuseEncoderFlag(Action):
         self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
     ) -> NoReturn:
         option = option_string or ""
-        instead = option.replace("--encoder", "--decoder")
-        parser.error(f"`{option}` is not for a decoder-only model: its one stack takes `{instead}`")
+        decoders = option.replace("--encoder", "--decoder")
+        refused = decoders[2:].replace("-", "_") in NOT_IN_ONE_STACK
+        instead = "" if refused else f": its one stack takes `{decoders}`"
+        parser.error(f"`{option}` is not for a decoder-only model{instead}")
 
 
 @register_model("owf_decoder_only")

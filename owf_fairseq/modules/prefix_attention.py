@@ -64,15 +64,15 @@ class PrefixSelfAttention(MultiheadAttention):
         scores = queries @ keys.transpose(-1, -2)  # (B, H, T, earlier + T)
         if causal:
             future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
-            scores = scores.masked_fill(future, -torch.inf)
+            scores = scores.masked_fill(future, _hidden(scores))
         if padding is not None:
-            scores = scores.masked_fill(padding[:, None, None, :], -torch.inf)
+            scores = scores.masked_fill(padding[:, None, None, :], _hidden(scores))
         if source is None:
             attended, on_source = self._weights(scores) @ values, None
         else:
             of_source = _by_sentence(queries, source) @ source.keys.transpose(-1, -2)
             if source.padding is not None:
-                of_source = of_source.masked_fill(source.padding[:, None, None, :], -torch.inf)
+                of_source = of_source.masked_fill(source.padding[:, None, None, :], _hidden(scores))
             length = source.keys.size(2)
             weights = self._weights(torch.cat([_by_row(of_source, queries), scores], dim=-1))
             on_source = weights[..., :length]
@@ -98,6 +98,11 @@ class PrefixSelfAttention(MultiheadAttention):
             values = torch.cat([earlier["prev_value"], values], dim=2)
         self._set_input_buffer(state, {"prev_key": keys, "prev_value": values})
         return keys, values
+
+
+def _hidden(scores: Tensor) -> float:
+    """The score of what must not be seen: not -inf, so that a row of padding alone does not become NaN."""
+    return torch.finfo(scores.dtype).min
 
 
 def _by_sentence(x: Tensor, source: Source) -> Tensor:

@@ -10,6 +10,9 @@ from models_for_tests import TINY_ARCHS
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend, choose_device
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError
+from owf_fairseq.sharing import ARCHS
+
+ONE_STACK = sorted(arch for arch in ARCHS if ARCHS[arch][0] == "decoder_only_tiny")
 
 
 def sources(backend, number=12):
@@ -17,7 +20,7 @@ def sources(backend, number=12):
     return [generator.choices(backend.source_symbols, k=generator.randint(1, 14)) for _ in range(number)]
 
 
-@pytest.mark.parametrize("arch", TINY_ARCHS)
+@pytest.mark.parametrize("arch", [*TINY_ARCHS, *ONE_STACK])
 def test_a_batch_gives_what_its_sentences_give_alone(arch):
     backend = FairseqBackend.from_arch(arch, 60, cpu=True)
     batch = sources(backend, 6)
@@ -44,8 +47,9 @@ def test_a_sentence_that_may_have_no_piece_beside_one_that_may():
     assert [one.pieces for one in together[1]] == [one.pieces for one in alone]
 
 
-def test_sentences_some_of_whose_hypotheses_end_before_the_cap():
-    backend = FairseqBackend.from_arch("owf_tiny", 60, cpu=True)
+@pytest.mark.parametrize("arch", ["owf_tiny", "owf_decoder_only_tiny"])
+def test_sentences_some_of_whose_hypotheses_end_before_the_cap(arch):
+    backend = FairseqBackend.from_arch(arch, 60, cpu=True)
     (model,), eos = backend.models, backend.target.eos()
     normalized = model.get_normalized_probs
 
@@ -86,6 +90,17 @@ def test_scores_are_the_log_probabilities_of_the_training_forward():
         expected = [log_probs[step, n].item() for step, n in enumerate([*numbers, dictionary.eos()])]
         assert list(one.token_scores) == pytest.approx(expected, abs=1e-4)
         assert one.score == pytest.approx(sum(expected) / len(expected) ** 0.6, abs=1e-4)
+
+
+def test_both_kinds_of_model_decode_together():
+    both = FairseqBackend.from_arch("owf_tiny", 60, cpu=True)
+    both.models += FairseqBackend.from_arch("owf_decoder_only_tiny", 60, cpu=True).models
+    batch = sources(both, 5)
+    options = SearchOptions(max_len_a=0.5, max_len_b=3)
+    for source, (found, *_) in zip(batch, both.search(batch, options), strict=True):
+        ((alone, *_),) = both.search([source], options)
+        assert found.pieces == alone.pieces
+        assert found.score == pytest.approx(alone.score, abs=1e-4)
 
 
 def test_the_length_can_be_fixed():

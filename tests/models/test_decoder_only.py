@@ -1,12 +1,15 @@
 """The decoder-only model against its definition, one sequence under one mask, in plain PyTorch; and its decoding."""
 
+import argparse
 import copy
 
 import pytest
 import torch
 import torch.nn.functional as F
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from models_for_tests import EOS, PAD, VOCABULARY, all_weights, make_batch, make_model, parse
 
+from owf_fairseq.errors import InputError
 from owf_fairseq.sharing import ARCHS, is_decoder_only
 
 ARCHITECTURES = sorted(arch for arch, (size, _) in ARCHS.items() if size == "decoder_only_tiny")
@@ -133,9 +136,10 @@ def test_padding_and_neighbours_change_nothing(flags):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("flags", [[], [*PRE_NORM, *RESTART, "--decoder-self-attn", "shared"]], ids=["", "other"])
 @pytest.mark.parametrize("order", [None, [2, 0, 1, 1], [3, 3, 0], [0, 1, 2, 3]])
-def test_step_by_step_is_the_whole_sequence_with_rows_reordered(arch, order):
-    model = make(arch)
+def test_step_by_step_is_the_whole_sequence_with_rows_reordered(arch, order, flags):
+    model = make(arch, *flags)
     batch = make_batch([5, 3, 7, 4], [6, 6, 6, 6])
     rows, target = torch.arange(4), batch["prev_output_tokens"]
     encoder_out, state = model.encoder(batch["src_tokens"]), {}
@@ -221,6 +225,7 @@ def test_activations_can_be_computed_again():
     [
         (["--encoder-layers", "3"], "`--encoder-layers` is not for a decoder-only model"),
         (["--encoder-ffn", "shared"], "takes `--decoder-ffn`"),
+        (["--encoder-layerdrop", "0.1"], "`--encoder-layerdrop` is not for a decoder-only model\n"),
         (["--encoder-normalize-before"], "`--encoder-normalize-before` is not for"),
         (["--decoder-cross-attn", "shared"], "it has no cross-attention"),
         (["--share-encoder-decoder-ffn"], "it has one stack"),
@@ -236,11 +241,57 @@ def test_flags_that_it_has_no_use_for_are_refused(flags, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_learned_positions_reach_from_source_to_target():
+@pytest.mark.parametrize(("flags", "used"), [([], 22), (RESTART, 12)], ids=["continue", "restart"])
+def test_learned_positions_reach_from_source_to_target(flags, used):
     limits = ["--decoder-learned-pos", "--max-source-positions", "12", "--max-target-positions", "10"]
-    model = make("owf_decoder_only_tiny", *limits)
+    model = make("owf_decoder_only_tiny", *limits, *flags)
     assert (model.encoder.max_positions(), model.decoder.max_positions()) == (12, 10)
     batch = make_batch([12, 3], [10, 6])
     model(**batch)[0].sum().backward()
-    used = model.decoder.embed_positions.weight.grad.abs().sum(1) > 0
-    assert used.sum() == 22
+    assert (model.decoder.embed_positions.weight.grad.abs().sum(1) > 0).sum() == used
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("encoder_embed_dim", 32),
+        ("encoder_ffn_embed_dim", 32),
+        ("encoder_attention_heads", 4),
+        ("encoder_normalize_before", True),
+        ("encoder_learned_pos", True),
+        ("encoder_layers", 3),
+        ("encoder_layerdrop", 0.1),
+        ("encoder_ffn", "shared"),
+    ],
+)
+def test_a_config_file_cannot_have_flags_of_an_encoder(name, value):
+    args = argparse.Namespace(**{name: value})
+    with pytest.raises(InputError, match=f"`--{name.replace('_', '-')}` is not for a decoder-only model"):
+        ARCH_CONFIG_REGISTRY["owf_decoder_only_tiny"](args)
+
+
+def test_a_saved_configuration_is_read_back_unchanged():
+    args = parse("owf_decoder_only_tiny_one_wide_ffn", "--decoder-layers", "4", "--decoder-normalize-before")
+    before = dict(vars(args))
+    ARCH_CONFIG_REGISTRY[args.arch](args)
+    assert vars(args) == before
+
+
+def test_a_row_of_padding_alone_disturbs_nobody():
+    model = make("owf_decoder_only_tiny")
+    batch = make_batch([5, 3], [4, 6])
+    alone, _ = model(**batch)
+    sources, targets = (
+        torch.cat([batch[name], torch.full_like(batch[name][:1], PAD)]) for name in ("src_tokens", "prev_output_tokens")
+    )
+    together, _ = model(sources, None, targets)
+    assert torch.allclose(together[:2], alone, atol=1e-9)
+    assert together.isfinite().all()
+
+
+def test_half_precision_gives_nearly_the_same():
+    model = make("owf_decoder_only_tiny")
+    batch = make_batch([5, 3], [4, 6])
+    whole = model(**batch)[0].log_softmax(-1)
+    half = model.bfloat16()(**batch)[0].double().log_softmax(-1)
+    assert (half - whole).abs().max() < 0.2
