@@ -149,7 +149,7 @@ def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> N
     for found in data["models"]:
         model = results.models.setdefault(found["name"], Ours(found["name"]))
         model.parameters = found["parameters"]
-        if found["arch"] in ARCHS and found["configuration"] is not None:
+        if found["configuration"] is not None and _has_the_sizes_ffns(found["arch"], found["ffn_dims"]):
             model.arch = found["arch"]
             model.ffn_dim = _shared_ffn_dim(model.arch, found["ffn_dims"])
     for entry in data["measurements"]:
@@ -162,6 +162,13 @@ def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> N
         f"tokens/s: pieces of source/target {lengths}, beam {settings['beam']}, batch size 1, "
         f"{data['machine']['device']}, mean ± standard deviation of {settings['runs']} runs; speed: relative to {first}"
     )
+
+
+def _has_the_sizes_ffns(arch: str, dims: Mapping[str, int | None]) -> bool:
+    """Whether the FFNs that no layers share are as wide as the size's: the paper widens only shared ones."""
+    flags = configuration_of(arch).flags
+    own = [dims[stack] for stack in dims if flags.get(f"{stack}_ffn", "individual") == "individual"]
+    return all(dim in (None, SIZES[ARCHS[arch][0]].ffn_dim) for dim in own)
 
 
 def _shared_ffn_dim(arch: str, dims: Mapping[str, int | None]) -> int | None:

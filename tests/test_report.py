@@ -199,6 +199,13 @@ def test_a_model_that_is_none_of_the_papers_has_no_row(measured, tmp_path):
     assert made[-1]["model"] == "owf_tiny"
 
 
+def test_a_model_whose_own_ffns_are_wider_has_no_row(measured, tmp_path):
+    data = json.loads(measured[1].read_text())
+    data["models"][0]["ffn_dims"] = {"encoder": 1536, "decoder": 128}
+    (tmp_path / "speed.json").write_text(json.dumps(data))
+    assert cells(report(read_results([tmp_path / "speed.json"]), "one_wide"))[-1]["model"] == "owf_tiny"
+
+
 def test_a_file_that_is_named_twice_counts_once(measured):
     once, twice = (read_results([measured[1]] * times) for times in (1, 2))
     assert twice.notes == once.notes
