@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from owf_fairseq.errors import InputError
 from owf_fairseq.evaluation.paper_speed import batch_rows
 from owf_fairseq.evaluation.significance import DAGGER
-from owf_fairseq.paper import PaperRow, rows
+from owf_fairseq.paper import VOCAB_SIZES, PaperRow, rows
 from owf_fairseq.results import Key, Ours, Results, configuration_key
-from owf_fairseq.tables import Report, number
+from owf_fairseq.tables import Report, number, with_deviation
 
 METRICS = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF", "comet": "COMET"}
 """In the order of the paper's columns. What it calls BLEU is spBLEU for the ten languages."""
 
-PAIRS = ("en-de", "en-ro", "multi")
+PAIRS = tuple(VOCAB_SIZES)
 """The paper's data."""
 
 BATCH_SIZES = "batch_size"
@@ -127,16 +127,12 @@ def _paper_score(row: PaperRow | None, metric: str) -> str:
     )
 
 
-def _with_deviation(mean: float, deviation: float | None) -> str:
-    return f"{mean:,.1f}" + ("" if deviation is None else f" ± {deviation:,.1f}")
-
-
 def _rate(model: Ours | None) -> str:
-    return _with_deviation(model.tokens_per_s["mean"], model.tokens_per_s["sd"]) if model and model.tokens_per_s else ""
+    return with_deviation(model.tokens_per_s["mean"], model.tokens_per_s["sd"]) if model and model.tokens_per_s else ""
 
 
 def _paper_rate(row: PaperRow | None) -> str:
-    return _with_deviation(row.tokens_per_s, row.tokens_per_s_sd) if row and row.tokens_per_s else ""
+    return with_deviation(row.tokens_per_s, row.tokens_per_s_sd) if row and row.tokens_per_s else ""
 
 
 def _speed(model: Ours | None) -> str:
@@ -219,8 +215,8 @@ def batch_size_report(results: Results) -> Report:
             cell
             for rate, printed in zip(rates, theirs, strict=True)
             for cell in (
-                _with_deviation(rate["mean"], rate["sd"]) if rate else "-",
-                _with_deviation(*printed) if printed else "-",
+                with_deviation(rate["mean"], rate["sd"]) if rate else "-",
+                with_deviation(*printed) if printed else "-",
             )
         ]
         body.append(

@@ -48,6 +48,11 @@ def number(value: float | None, decimals: int = 0) -> str:
     return "-" if value is None else f"{value:,.{decimals}f}"
 
 
+def with_deviation(mean: float, deviation: float | None, decimals: int = 1) -> str:
+    """``110.8 ± 1.2`` as a cell; without the deviation where there is none, as of a single run."""
+    return number(mean, decimals) + ("" if deviation is None else f" ± {number(deviation, decimals)}")
+
+
 def text_table(header: Row, rows: Sequence[Row], words: Collection[int] = (0,)) -> str:
     """An aligned table; columns of ``words``, by index, start at the left, numbers end at the right."""
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]

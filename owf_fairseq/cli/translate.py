@@ -129,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
         args.input or "standard input",
     )
     with Progress("sentences", len(lines)) as progress:
+        translator.warn = lambda text: progress.say(f"owf translate: warning: {text}")
         translated = (
             f"{number}\t{one.score:.6f}\t{one.text}" if args.scores or args.nbest > 1 else one.text
             for number, found in enumerate(translator.translate(lines, progress), 1)

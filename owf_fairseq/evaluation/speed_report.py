@@ -17,7 +17,7 @@ from owf_fairseq.evaluation.speed import OUT_OF_MEMORY, Measurement, Setting, Sp
 from owf_fairseq.evaluation.speed_tables import TEXT, Entry, batch_size_table, mean_lengths
 from owf_fairseq.installation import FAIRSEQ_DISTRIBUTIONS
 from owf_fairseq.naming import configuration_label
-from owf_fairseq.tables import Report, number
+from owf_fairseq.tables import Report, number, with_deviation
 
 Data = dict[str, Any]
 
@@ -140,7 +140,7 @@ def tables(data: Data) -> list[Report]:
 
 
 def _speed(entry: Entry) -> str:
-    return entry["failure"] or with_deviation(entry["tokens_per_s"], 1)
+    return entry["failure"] or spread_cell(entry["tokens_per_s"], 1)
 
 
 def _ratio(entry: Entry) -> float | None:
@@ -182,9 +182,9 @@ def speeds_table(data: Data) -> Report:
         if entry["failure"] is not None:
             rows.append([*cells, entry["failure"], *["-"] * (4 + len(shown))])
             continue
-        ratio = "1" if entry["name"] == first else with_deviation(entry["ratio"], 3, "median")
-        cells += [with_deviation(entry["tokens_per_s"], 1), ratio]
-        cells += [with_deviation(entry["time_to_first_token_ms"], 1)]
+        ratio = "1" if entry["name"] == first else spread_cell(entry["ratio"], 3, "median")
+        cells += [spread_cell(entry["tokens_per_s"], 1), ratio]
+        cells += [spread_cell(entry["time_to_first_token_ms"], 1)]
         cells += [f"{entry['flops_per_token'] / 1e9:,.3g}", number(entry["bytes_per_token"] / 1e6, 1)]
         rows.append([*cells, *(_or_failure(entry.get(name)) for name in shown)])
     options = data["settings"]
@@ -211,12 +211,9 @@ def _about_the_roofline(calibration: Data) -> str:
     )
 
 
-def with_deviation(spread: Mapping[str, Any] | None, decimals: int, of: str = "mean") -> str:
-    """``110.8 ± 1.2``; without a deviation for a single run."""
-    if spread is None:
-        return "-"
-    sd = "" if spread["sd"] is None else f" ± {spread['sd']:,.{decimals}f}"
-    return number(spread[of], decimals) + sd
+def spread_cell(spread: Mapping[str, Any] | None, decimals: int, of: str = "mean") -> str:
+    """The mean or median of the runs with their deviation, as a cell; ``-`` for none."""
+    return "-" if spread is None else with_deviation(spread[of], spread["sd"], decimals)
 
 
 def _or_failure(value: float | None) -> str:
