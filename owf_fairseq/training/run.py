@@ -1,0 +1,199 @@
+"""A training by a config: what fairseq-train is given, what stands in the way, and the run itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+import owf_fairseq
+from owf_fairseq.data.outputs import check_output_file
+from owf_fairseq.errors import InputError
+from owf_fairseq.training.config import Setting, find_config, read_config
+from owf_fairseq.training.fairseq_flags import DATA, FairseqFlags, Values, parse
+from owf_fairseq.training.processes import Batch, Launch, find_launch
+from owf_fairseq.training.record import RECORD, Record, check_record, make_record, write_record
+
+HALF_PRECISION = ("fp16", "memory-efficient-fp16")
+
+UNITS = {"max-tokens": "tokens", "batch-size": "sentences"}
+"""What limits a batch: the first of these that is given counts."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is to be run.
+
+    Attributes:
+        config: as the user named it.
+        flags: of fairseq-train, by name without dashes, with what follows each; the data are the first.
+        args: all that fairseq reads from them.
+        launch: how this process was started.
+        batch: the size of an update; None where flags do not say.
+    """
+
+    config: str
+    flags: dict[str, Values]
+    args: argparse.Namespace
+    launch: Launch
+    batch: Batch | None
+
+    @property
+    def command(self) -> str:
+        """The command for a shell."""
+        lines = ["fairseq-train"]
+        for words in map(shlex.join, flag_words(self.flags)):
+            if len(lines[-1]) + len(words) > 110:
+                lines.append("   ")
+            lines[-1] += f" {words}"
+        return " \\\n".join(lines)
+
+    @property
+    def folder(self) -> Path:
+        """Where checkpoints are written."""
+        return Path(self.args.save_dir)
+
+    def describe_update(self) -> str:
+        """One line on the size of an update; empty where it is not known."""
+        if self.batch is None:
+            return ""
+        return self.batch.describe(self.launch.processes, int(self.flags.get("update-freq", ("1",))[0]))
+
+    def record(self) -> Record:
+        """What is written into the folder."""
+        device = "cuda" if _gpus(self.flags) else "cpu"
+        wanted = self.batch.wanted if self.batch else None
+        return make_record(self.config, self.flags, wanted, self.launch.processes, device)
+
+    def problems(self) -> list[str]:
+        """What stands in the way of running it here and now."""
+        problems = []
+        gpus = _gpus(self.flags)
+        if not gpus and any(name in self.flags for name in HALF_PRECISION):
+            why = "`--cpu` is given" if "cpu" in self.flags else "there is none here"
+            problems.append(f"half precision (fp16) needs a GPU, and {why}: add `--fp32`")
+        for folder in self.flags[DATA][0].split(os.pathsep):
+            if not Path(folder).exists():
+                problems.append(f"there are no data in {folder}: make them (`owf prepare`), or name them, `--data DIR`")
+        by_hand = "distributed-init-method" in self.flags
+        if self.launch.launcher == "torchrun" and not gpus and not by_hand:
+            problems.append(
+                "under torchrun fairseq needs a GPU for each process: on CPUs give `--distributed-init-method` and "
+                "`--distributed-rank` to each process (see `owf train --help`)"
+            )
+        if self.launch.launcher == "slurm" and "distributed-port" not in self.flags and not by_hand:
+            problems.append(
+                "fairseq connects the processes of a SLURM job only through a port that is free on the first node: "
+                "add `--distributed-port`, for example 29500"
+            )
+        return [
+            *problems,
+            *check_output_file("--save-dir", self.folder / RECORD, overwrite=True),
+            *check_record(self.folder, self.record()),
+        ]
+
+
+def plan(
+    config: str,
+    words: Sequence[str] = (),
+    data: str | None = None,
+    fp32: bool = False,
+    environment: Mapping[str, str] = os.environ,
+) -> Training:
+    """Works out what fairseq-train is to be given.
+
+    Args:
+        config: a file, or the name of one of the package's own.
+        words: flags of fairseq-train, which win over the config's.
+        data: fairseq's binary data instead of the config's, shards with ``:`` between.
+        fp32: leave out what asks for half precision.
+        environment: of this process, where launchers say what they started.
+
+    Raises:
+        InputError: with every problem of the config and the words.
+    """
+    settings = read_config(find_config(config))
+    known = FairseqFlags(settings, words)
+    given = known.given
+    if "user-dir" in given:
+        raise InputError("`user-dir` is set by `owf train`: leave it out")
+    data = data or (settings[DATA].value if DATA in settings else None)
+    if data is None:
+        raise InputError(f"{config} names no `data`: give `--data DIR`")
+    for name in HALF_PRECISION if fp32 else ():
+        given.pop(name, None)
+    launch = _launch(given, environment)
+    batch = _batch(settings, known, launch.processes)
+    if batch is not None and "update-freq" not in known.typed:
+        given["update-freq"] = (str(batch.update_freq(launch.processes)),)
+    if given.get("lr-scheduler") == ("polynomial_decay",) and "max-update" in given:
+        given.setdefault("total-num-update", given["max-update"])  # fairseq means it so, and fails without
+    # as it was imported: fairseq compares the two, and a link may lead to the package
+    flags = {DATA: (data,), "user-dir": (next(iter(owf_fairseq.__path__)),), **given}
+    return Training(config, flags, parse(sum(flag_words({DATA: (data,), **given}), [])), launch, batch)
+
+
+def flag_words(flags: Mapping[str, Values]) -> list[list[str]]:
+    """The words of fairseq-train's command line, flag by flag."""
+    return [[*values] if name == DATA else [f"--{name}", *values] for name, values in flags.items()]
+
+
+def _gpus(given: Mapping[str, Values]) -> int:
+    """The GPUs of this machine that the training may use."""
+    return 0 if "cpu" in given else torch.cuda.device_count()
+
+
+def _launch(given: dict[str, Values], environment: Mapping[str, str]) -> Launch:
+    """How many processes train together; fairseq is told where it would not know by itself."""
+    launch = find_launch(environment, _gpus(given))
+    if "distributed-rank" in given:
+        launch = replace(launch, rank=int(given["distributed-rank"][0]))
+    if "distributed-world-size" in given:
+        return replace(launch, processes=int(given["distributed-world-size"][0]))
+    # fairseq takes one GPU a node for a training on a single one, before it looks at the environment
+    if launch.processes != max(1, torch.cuda.device_count()):
+        given["distributed-world-size"] = (str(launch.processes),)
+    return launch
+
+
+def _batch(settings: Mapping[str, Setting], known: FairseqFlags, processes: int) -> Batch | None:
+    """The size of an update: the config's for one process, or what the user's own ``--update-freq`` makes of it."""
+    unit = next((name for name in UNITS if name in known.given), None)
+    update_freq = known.given.get("update-freq", ("1",))[0]
+    if unit is None or not re.fullmatch("[1-9][0-9]*", update_freq):  # fairseq also takes one for each epoch
+        return None
+    size = int(known.given[unit][0])
+    if size < 1:
+        raise InputError(f"`{unit}` must be at least 1, but is {size}")
+    if "update-freq" in known.typed:
+        wanted = size * int(update_freq) * processes
+    else:
+        wanted = int(settings[unit].value if unit in settings else size) * int(update_freq)
+    return Batch(UNITS[unit], size, wanted)
+
+
+def train(training: Training) -> None:
+    """Runs fairseq-train in this process.
+
+    Raises:
+        SystemExit: fairseq's own.
+    """
+    if training.launch.rank == 0:
+        write_record(training.folder, training.record())
+    import fairseq_cli.train
+
+    argv, main = sys.argv, sys.modules["__main__"]
+    # processes that fairseq starts, one a GPU, begin with these two: they log and register what fairseq-train's would
+    sys.argv = ["fairseq-train", *sum(flag_words(training.flags), [])]
+    sys.modules["__main__"] = fairseq_cli.train
+    try:
+        fairseq_cli.train.cli_main()
+    finally:
+        sys.argv, sys.modules["__main__"] = argv, main
