@@ -3,19 +3,24 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 from fairseq_for_tests import REPOSITORY
 
-SCRIPTS = sorted((REPOSITORY / "scripts").rglob("*.sh"))
-PROGRAMS = [script for script in SCRIPTS if script.name != "lib.sh"]
-PYTHON_PROGRAMS = sorted((REPOSITORY / "scripts").rglob("*.py"))
+FOLDER = REPOSITORY / "scripts"
+SHARED = {"lib.sh", "recipe.sh"}
+"""Read by the other scripts."""
+PROGRAMS = [script for script in sorted(FOLDER.rglob("*.sh")) if script.name not in SHARED]
+PYTHON_PROGRAMS = sorted(FOLDER.rglob("*.py"))
+DATASETS = [folder for folder in sorted(FOLDER.iterdir()) if (folder / "train.sh").exists()]
+STEPS = ("download", "preprocess", "train", "generate", "evaluate")
 
 
 def name_of(path):
-    return path.name
+    return path.relative_to(FOLDER).as_posix()
 
 
 def run(*command):
@@ -25,17 +30,49 @@ def run(*command):
 def test_there_are_scripts():
     assert {"quickstart.sh", "test.sh", "test_matrix.sh"} <= {script.name for script in PROGRAMS}
     assert {"bench_training.py", "bench_products.py", "warm_start.py"} <= {script.name for script in PYTHON_PROGRAMS}
+    assert {"multi30k", "wmt22_en_de"} <= {folder.name for folder in DATASETS}
 
 
 @pytest.mark.parametrize("script", PROGRAMS, ids=name_of)
 def test_shell_script_is_strict_and_shows_an_example(script):
     text = script.read_text(encoding="utf-8")
     assert "\nset -euo pipefail\n" in text
-    assert f"#   bash scripts/{script.name}" in text
+    assert f"#   bash scripts/{name_of(script)}" in text
     shown = run("bash", script, "--help")
     assert shown.returncode == 0, shown.stderr
-    assert f"bash scripts/{script.name}" in shown.stdout
+    assert f"bash scripts/{name_of(script)}" in shown.stdout
     assert "set -euo" not in shown.stdout
+
+
+@pytest.mark.parametrize("folder", DATASETS, ids=name_of)
+def test_a_dataset_has_all_scripts_which_document_their_flags(folder):
+    assert {script.name for script in folder.glob("*.sh")} >= {f"{step}.sh" for step in STEPS}
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    for step in STEPS:
+        script = folder / f"{step}.sh"
+        assert f"bash scripts/{name_of(script)}" in readme
+        text = script.read_text(encoding="utf-8")
+        flags = re.findall(r"--[a-z-]+", re.search(r'^parse "([^"]*)"', text, re.MULTILINE).group(1))
+        for flag in [*flags, "--output"]:
+            assert f"\n# {flag} " in text, f"{name_of(script)}: {flag} is not in its --help"
+
+
+@pytest.mark.parametrize("folder", DATASETS, ids=name_of)
+def test_a_dataset_refuses_before_it_does_anything(folder, tmp_path):
+    """What it doesn't know, and to do a step before the one that it needs."""
+    output = tmp_path / "output"
+    refused = run("bash", folder / "download.sh", "--output", output, "--no-such-flag")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "unknown argument --no-such-flag" in refused.stderr
+    refused = run("bash", folder / "download.sh", "--output", output, "--limit", "many")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--limit must be a whole number above 0, but is many" in refused.stderr
+    for step, needed in (("preprocess", "download"), ("train", "preprocess"), ("generate", "download")):
+        config = [] if step == "preprocess" else ["some"]
+        refused = run("bash", folder / f"{step}.sh", *config, "--output", output)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert f"run scripts/{folder.name}/{needed}.sh first" in refused.stderr
+    assert not output.exists()
 
 
 @pytest.mark.parametrize("script", PYTHON_PROGRAMS, ids=name_of)
@@ -140,6 +177,58 @@ def test_a_run_folder_with_other_settings_is_refused(tmp_path):
     assert other.returncode == 2
     assert "was begun with other settings" in other.stderr
     assert "en-ro" in other.stderr
+
+
+def test_without_owf_it_says_how_to_install_it(tmp_path):
+    (tmp_path / "train.en").touch()
+    (tmp_path / "train.de").touch()
+    command = ["bash", FOLDER / "multi30k/download.sh", "--local", tmp_path, "--output", tmp_path / "run"]
+    environment = {"PATH": os.defpath, "OWF_VENV": str(tmp_path / "venv")}
+    failed = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert failed.returncode == 1
+    assert f"owf is neither in {tmp_path}/venv/bin nor on the PATH: run `pip install" in failed.stderr
+
+
+PARSE = """set -euo pipefail
+. "$(dirname "$0")/../recipe.sh"
+parse "$1" "$2" "${@:3}"
+printf '%s\\n' "$OUTPUT" "$LIMIT" "${CONFIGS[*]-}" "${REST[*]-}"
+"""
+
+
+def parse(folder, *words):
+    script = FOLDER / "multi30k/some.sh"
+    return subprocess.run(["bash", "-c", PARSE, script, *words], capture_output=True, text=True, cwd=folder)
+
+
+def test_words_of_a_command_line_go_where_they_belong(tmp_path):
+    done = parse(
+        tmp_path, "CONFIG --limit=", "owf train", "a", "--output=out", "b", "--lr", "1", "c", "--limit", "3", "-x"
+    )
+    assert done.stdout.splitlines() == [f"{tmp_path}/out", "3", "a b", "--lr 1 c -x"], done.stderr
+    done = parse(tmp_path, "CONFIG", "owf train", "a", "--limit", "3")  # not a flag of this script
+    assert done.stdout.splitlines() == [f"{FOLDER.parent}/runs/multi30k", "", "a", "--limit 3"]
+    for words, problem in (
+        (["CONFIG", "owf train"], "name at least one CONFIG"),
+        (["--limit=", "", "--limit"], "--limit needs a value"),
+        (["--limit=", "", "word"], "unknown argument word"),
+    ):
+        refused = parse(tmp_path, *words)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert problem in refused.stderr
+
+
+def test_a_step_is_done_again_when_its_settings_or_its_input_changed(tmp_path):
+    lines = f". '{FOLDER}/recipe.sh'\nSTEPS=steps\n: >>input\n"
+    script = "step_on \"$1\" input name bash -c 'echo again >>output'"
+
+    def times(settings):
+        subprocess.run(["bash", "-c", lines + script, "run", settings], cwd=tmp_path, check=True, capture_output=True)
+        return len((tmp_path / "output").read_text().splitlines())
+
+    assert [times("a"), times("a"), times("b"), times("b")] == [1, 1, 2, 2]
+    (tmp_path / "input").write_text("changed")
+    assert [times("b"), times("b")] == [3, 3]
 
 
 def test_script_on_active_units_counts_them(copier, monkeypatch, capsys):

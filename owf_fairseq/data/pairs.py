@@ -1,0 +1,161 @@
+"""Parallel text copied as a stream: every line checked, line n of one file with line n of the other."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO
+
+from owf_fairseq.data.lines import BOM, PathLike, decode_line
+from owf_fairseq.data.outputs import check_output_file, output_file
+from owf_fairseq.errors import InputError
+from owf_fairseq.progress import Progress
+
+Pair = tuple[PathLike, PathLike]
+
+_GZIP = b"\x1f\x8b"
+_REPORT = 20_000
+"""Pairs between two looks at the progress."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which pairs are copied.
+
+    Attributes:
+        limit: at most so many; the rest is not read, unless `lines` is given.
+        lines: so many pairs must be there before any is left out.
+        drop_empty: leave out pairs with a side that is empty, or white space only.
+        max_words: leave out pairs with a side of more words, with white space between.
+    """
+
+    limit: int | None = None
+    lines: int | None = None
+    drop_empty: bool = False
+    max_words: int | None = None
+
+    def problems(self) -> list[str]:
+        """Numbers that can't be."""
+        numbers = {"--limit": self.limit, "--lines": self.lines, "--max-words": self.max_words}
+        return [
+            f"`{flag}` must be at least 1, but is {number}"
+            for flag, number in numbers.items()
+            if number is not None and number < 1
+        ]
+
+    def too_long(self, line: str) -> bool:
+        """Whether a line has more words than are allowed."""
+        # N + 1 words have N spaces between them: most lines are too short to be worth a split
+        return self.max_words is not None and len(line) > 2 * self.max_words and len(line.split()) > self.max_words
+
+
+@dataclass
+class Copied:
+    """What `copy_pairs` did: pairs that it read, wrote, and left out because a side was empty or too long."""
+
+    read: int = 0
+    written: int = 0
+    empty: int = 0
+    long: int = 0
+
+
+def copy_pairs(inputs: Sequence[Pair], outputs: Pair, rules: Rules = Rules(), overwrite: bool = False) -> Copied:
+    """Copy parallel text, of one corpus or of several after each other.
+
+    It takes the same memory for any number of lines. Files may be gzipped, whatever their names. Only LF separates
+    lines; a CR before it, and a byte order mark at the start of a file, are dropped. The outputs appear when all is
+    written, or not at all.
+
+    Args:
+        inputs: for each corpus its two files.
+        outputs: the two files to write, as plain text.
+        rules: which pairs are copied.
+        overwrite: replace outputs that exist.
+
+    Raises:
+        InputError: a file can't be read or written, a line is not UTF-8, gzipped data is damaged, or two files don't
+            have the same number of lines: it names the file and the line.
+    """
+    problems = rules.problems()
+    given = [path for pair in inputs for path in pair]
+    problems += [f"`--input` {os.fspath(path)} is no file" for path in given if not os.path.isfile(path)]
+    for path in outputs:
+        problems += check_output_file("--output", path, overwrite, inputs=given)
+    if os.path.abspath(outputs[0]) == os.path.abspath(outputs[1]):
+        problems.append(f"`--output` names {os.fspath(outputs[0])} twice: each side needs a file of its own")
+    if problems:
+        raise InputError(problems)
+    copied = Copied()
+    with ExitStack() as stack:
+        paths = [stack.enter_context(output_file("--output", path)) for path in outputs]
+        files = [stack.enter_context(open(path, "wb")) for path in paths]
+        for source, target in _kept(inputs, rules, copied):
+            files[0].write(source.encode() + b"\n")
+            files[1].write(target.encode() + b"\n")
+        names = " and ".join(os.fspath(path) for path in given)
+        if rules.lines is not None and copied.read != rules.lines:
+            raise InputError(f"{names} have {copied.read} pairs, but must have {rules.lines}: they are not complete")
+        if not copied.written:
+            raise InputError(f"no pair of sentences in {names}")
+    return copied
+
+
+def _kept(inputs: Sequence[Pair], rules: Rules, copied: Copied) -> Iterator[tuple[str, str]]:
+    for pair in inputs:
+        for source, target in read_pairs(pair):
+            copied.read += 1
+            if rules.drop_empty and not (source.strip() and target.strip()):
+                copied.empty += 1
+            elif rules.too_long(source) or rules.too_long(target):
+                copied.long += 1
+            elif copied.written != rules.limit:
+                copied.written += 1
+                yield source, target
+                if copied.written == rules.limit and rules.lines is None:
+                    return
+
+
+def read_pairs(pair: Pair) -> Iterator[tuple[str, str]]:
+    """Yield pairs of lines, one at a time, and show progress.
+
+    Raises:
+        InputError: see `copy_pairs`.
+    """
+    names = [os.fspath(path) for path in pair]
+    size = sum(Path(name).stat().st_size for name in names)
+    with ExitStack() as stack:
+        raw = [stack.enter_context(open(name, "rb")) for name in names]
+        sides = [_lines(name, file) for name, file in zip(names, raw, strict=True)]
+        progress = stack.enter_context(Progress("MB", round(size / 1e6), label=os.path.basename(names[0])))
+        numbers = [0, 0]
+        for source, target in zip_longest(*sides):
+            numbers[0] += source is not None
+            numbers[1] += target is not None
+            if source is not None and target is not None:
+                yield source, target
+            if numbers[0] % _REPORT == 0:
+                progress.advance(round(sum(file.tell() for file in raw) / 1e6) - progress.done)
+    if numbers[0] != numbers[1]:
+        raise InputError(
+            f"{names[0]} has {numbers[0]} lines, but {names[1]} has {numbers[1]} (one of them ends before line "
+            f"{min(numbers) + 1} of the other): line n of one must be the translation of line n of the other"
+        )
+
+
+def _lines(name: str, raw: IO[bytes]) -> Iterator[str]:
+    zipped = raw.read(len(_GZIP)) == _GZIP
+    raw.seek(0)
+    number = 0
+    try:
+        for number, line in enumerate(gzip.GzipFile(fileobj=raw) if zipped else raw, 1):
+            if number == 1:
+                line = line.removeprefix(BOM)
+            yield decode_line(line.removesuffix(b"\n").removesuffix(b"\r"), name, number)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name}, after line {number}: the gzipped data is damaged or cut off ({error})") from error
