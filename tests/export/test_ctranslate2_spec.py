@@ -79,7 +79,7 @@ def test_shared_blocks_are_stored_once(arch, tmp_path):
 
 @pytest.mark.parametrize(("quantization", "size_of_a_value"), [("float32", 4), ("float16", 2), ("int8", 1)])
 def test_a_wide_model_takes_as_many_bytes_as_it_has_parameters(quantization, size_of_a_value, tmp_path):
-    flags = ("--encoder-embed-dim", "256", "--decoder-embed-dim", "256", "--encoder-ffn-embed-dim", "20000")
+    flags = ("--encoder-embed-dim", "256", "--decoder-embed-dim", "256", "--encoder-ffn-embed-dim", "40000")
     flags += ("--max-source-positions", "64", "--max-target-positions", "64")
     backend = FairseqBackend.from_arch("owf_tiny_one_wide_ffn", 8000, flags, cpu=True, packed=False)
     converter = ModelConverter(backend.models[0], backend.source, backend.target, half_positions=quantization == "int8")
