@@ -40,7 +40,7 @@ def active_units(checkpoint: str, data: str | None, lines: list[str], group: int
         block.register_forward_pre_hook(look)
     encoder_only = SearchOptions(max_len_a=0, max_len_b=0, min_len=0)
     for line in lines:
-        pieces = backend.segmentation.encode(line).split()
+        pieces = backend.segmentation().encode(line).split()
         if 0 < len(pieces) <= backend.max_source_length:
             backend.search([pieces], encoder_only)
     return [

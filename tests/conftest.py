@@ -1,5 +1,6 @@
 """Lets test modules in every folder import the helpers that lie beside this file."""
 
+import functools
 import sys
 from pathlib import Path
 
@@ -41,3 +42,21 @@ def copier(tmp_path_factory):
     from fairseq_for_tests import train_on_text
 
     return train_on_text(tmp_path_factory.mktemp("copier"))
+
+
+@pytest.fixture(scope="session")
+def copier_with(tmp_path_factory):
+    """The checkpoint of such a model with another segmentation, trained when it is first asked for."""
+    from fairseq_for_tests import train_on_text
+
+    return functools.cache(lambda kind: train_on_text(tmp_path_factory.mktemp(kind), segmentation=kind))
+
+
+@pytest.fixture(scope="session")
+def exported_copier(copier, tmp_path_factory):
+    """What `owf export` makes of that checkpoint."""
+    from owf_fairseq.export.export import export
+
+    folder = tmp_path_factory.mktemp("exported") / "ctranslate2"
+    export(str(copier), folder)
+    return folder

@@ -99,12 +99,14 @@ def test_train_generate_python_and_tools_run_as_printed(quickstart_folder, monke
     monkeypatch.chdir(quickstart_folder)
     exec(compile(PYTHON[0], "README.md", "exec"), {})
     assert capsys.readouterr().out.strip()
-    tools = {"inspect", "average", "convert", "translate", "evaluate", "benchmark", "report"}
+    tools = {"inspect", "average", "convert", "translate", "evaluate", "benchmark", "report", "export"}
     assert {command[1] for command in ON_A_MODEL} == tools
     for command in ON_A_MODEL:
         assert cli.main(command[1:]) == 0, command
         assert command[1] == "translate" or capsys.readouterr().out.strip()
-    assert len((quickstart_folder / "runs/my-model/test.de").read_text().splitlines()) == 10
+    translated = (quickstart_folder / "runs/my-model/test.de").read_text()
+    assert len(translated.splitlines()) == 10
+    assert (quickstart_folder / "runs/my-model/served.de").read_text() == translated
 
 
 def test_every_arch_and_file_that_is_named_exists():

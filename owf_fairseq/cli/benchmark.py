@@ -19,13 +19,14 @@ EXAMPLE = (
     "owf benchmark owf_base owf_base_no_dec owf_base_one_wide_ffn --cpu --lengths 12/12 26/30 50/60\n"
     "owf benchmark owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4,8,16,32 --plot speed.png\n"
     "owf benchmark as_fairseq=owf_big owf_big owf_big_one_wide_ffn --unpacked as_fairseq --cpu\n"
+    "owf benchmark owf_big owf_big_one_wide_ffn --backend fairseq,ctranslate2,ctranslate2:int8 --cpu\n"
     "owf benchmark --predict owf_big owf_big_one_wide_ffn --batch-sizes 1,8,64,512"
 )
 
 PASSES_FLAGS = True
 """What the parser does not know, models and fairseq's flags, comes to ``run`` as ``args.fairseq_flags``."""
 
-MEASURING = ("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory")
+MEASURING = ("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory", "backend")
 PREDICTING = ("profile", "peak_gflops", "bandwidth_gbs")
 
 
@@ -37,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       owf benchmark --predict --paper"
     )
     parser.description = (
-        f"{HELP}.\nMODEL: a checkpoint (several with `:` between for an ensemble), or an arch, which gets random "
-        "weights.\nNAME, in tables and JSON: by default the arch; of a checkpoint the name of its folder, by which "
-        "`owf report`\njoins it, or its path if another model has that name. Speeds are relative to the first model. "
-        "Models come before\nflags that take several values.\n"
+        f"{HELP}.\nMODEL: a checkpoint (several with `:` between for an ensemble), an arch, which gets random weights, "
+        "or a folder\nthat `owf export` made. NAME, in tables and JSON: by default the arch; of a checkpoint the name "
+        "of its folder, by\nwhich `owf report` joins it, or its path if another model has that name. Speeds are "
+        "relative to the first model.\nModels come before flags that take several values.\n"
         "tokens/s: pieces of the best hypotheses, end-of-sentence symbols not counted, for a second of search. All\n"
         "models translate a batch before any gets the next one, so that ratios hold on a noisy machine."
     )
@@ -70,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--batch-sizes",
-        type=comma_separated,
+        type=numbers_by_commas,
         metavar="N,N,...",
         help="sentences that are decoded together (default: 1); several give the table of the paper's appendix as well",
     )
@@ -81,6 +82,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--runs", type=int, metavar="N", help="times that everything is decoded (default: 5)")
     how.add_argument("--warmup", type=int, metavar="N", help="untimed searches before (default: 1)")
     how.add_argument("--threads", type=int, metavar="N", help="of torch (default: 1)")
+    how.add_argument(
+        "--backend",
+        type=names_by_commas,
+        metavar="NAME,...",
+        help="the programs that decode each model: fairseq (default), ctranslate2 or, with the weights so quantised, "
+        "ctranslate2:int8 and others (see `owf export --help`); models are exported for the time of the measurement",
+    )
     how.add_argument("--cpu", action="store_true", default=None, help="use no GPU")
     how.add_argument("--fp16", action="store_true", default=None, help="half precision, on a GPU")
     how.add_argument(
@@ -137,7 +145,12 @@ def pair_of_lengths(text: str) -> tuple[int, int]:
     return int(source), int(target)
 
 
-def comma_separated(text: str) -> tuple[int, ...]:
+def names_by_commas(text: str) -> tuple[str, ...]:
+    """``fairseq,ctranslate2`` as names."""
+    return tuple(dict.fromkeys(text.split(",")))
+
+
+def numbers_by_commas(text: str) -> tuple[int, ...]:
     """``1,2,4`` as numbers."""
     numbers = text.split(",")
     if not all(number.lstrip("-").isdecimal() for number in numbers):
@@ -168,7 +181,7 @@ def measured(args: argparse.Namespace) -> Sequence[Report]:
     """
     from owf_fairseq.errors import collect
     from owf_fairseq.evaluation.benchmark import BenchmarkOptions, benchmark, prepare
-    from owf_fairseq.evaluation.benchmark_names import read_names
+    from owf_fairseq.evaluation.benchmark_names import read_names, with_backends
     from owf_fairseq.evaluation.speed_report import tables
 
     def warn(text: str) -> None:
@@ -178,6 +191,7 @@ def measured(args: argparse.Namespace) -> Sequence[Report]:
     options = BenchmarkOptions(**given(args))
     named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
     problems += [*contradictions(args, named), *check_files(args, "benchmark", named)]
+    named = collect(problems, lambda: with_backends(named, options.backend)) or []
     candidates = collect(problems, lambda: prepare(named, flags, options))
     if problems or candidates is None:
         raise InputError(problems)
@@ -245,7 +259,7 @@ def contradictions(args: argparse.Namespace, models: Sequence[Named]) -> list[st
         problems.append("`--segmentation` is of the text of `--input`, which is not given")
     if args.vocab_size is not None and models and not any(model.is_arch for model in models):
         problems.append("`--vocab-size` is for archs, and no arch is named: checkpoints have their own vocabulary")
-    if args.data is not None and models and all(model.is_arch for model in models):
+    if args.data is not None and models and all(model.is_arch or model.is_exported for model in models):
         problems.append("`--data` is for checkpoints, and no checkpoint is named")
     return problems
 

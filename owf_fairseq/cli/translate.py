@@ -7,9 +7,12 @@ import sys
 from collections.abc import Iterable
 from typing import BinaryIO
 
+from owf_fairseq.decoding.backends import BACKENDS
+
 HELP = "translate text with a checkpoint, one output line for each input line"
 EXAMPLE = (
     "owf translate runs/my-model/checkpoint_best.pt --input test.en --output test.de\n"
+    "owf translate --backend ctranslate2 runs/my-model/ctranslate2 --input test.en --output test.de\n"
     "owf translate runs/my-model/checkpoint_best.pt --nbest 5 <test.en >test.nbest"
 )
 
@@ -22,7 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "neighbours nor on the size of the batches, up to rounding."
     )
     parser.add_argument(
-        "checkpoint", metavar="CHECKPOINT", help="of fairseq-train; several, with `:` between, decode as an ensemble"
+        "checkpoint",
+        metavar="CHECKPOINT",
+        help="of fairseq-train; several, with `:` between, decode as an ensemble; or a folder that `owf export` made",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        help="the program that decodes (default: ctranslate2 for a folder, fairseq for a checkpoint)",
     )
     parser.add_argument("--input", metavar="FILE", help="text, UTF-8 (default: standard input)")
     parser.add_argument("--output", metavar="FILE", help="where translations go (default: standard output)")
@@ -90,14 +100,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lines that are sorted and put out together (default: 10000)",
     )
     speed.add_argument("--cpu", action="store_true", help="use no GPU")
-    speed.add_argument("--fp16", action="store_true", help="half precision, on a GPU")
+    speed.add_argument(
+        "--fp16", action="store_true", help="half precision, on a GPU; an exported model has its own precision"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Translates."""
     from owf_fairseq.data.lines import read_lines
     from owf_fairseq.data.outputs import check_output_file, write_output
-    from owf_fairseq.decoding.fairseq_backend import FairseqBackend
+    from owf_fairseq.decoding.backends import load_backend
     from owf_fairseq.decoding.search import SearchOptions
     from owf_fairseq.decoding.translator import Batching, Translator
     from owf_fairseq.errors import InputError, collect
@@ -113,9 +125,8 @@ def run(args: argparse.Namespace) -> int:
     lines = collect(
         problems, lambda: read_lines(args.input or sys.stdin.buffer, errors=_ON_ERROR[args.on_error], warn=warn)
     )
-    backend = collect(problems, lambda: FairseqBackend.from_checkpoint(args.checkpoint, args.data, args.cpu, args.fp16))
-    data = backend.data if backend is not None else None
-    segmentation = collect(problems, lambda: data.segmentation(args.segmentation)) if data is not None else None
+    backend = collect(problems, lambda: load_backend(args.checkpoint, args.backend, args.data, args.cpu, args.fp16))
+    segmentation = collect(problems, lambda: backend.segmentation(args.segmentation)) if backend is not None else None
     if problems or lines is None or backend is None or segmentation is None:
         raise InputError(problems)
     translator = Translator(

@@ -51,6 +51,40 @@ class RecordedData:
             raise InputError(problems)
         return loaded[0], loaded[1]
 
+    def joined_dictionaries(self) -> tuple[Dictionary, Dictionary]:
+        """Both dictionaries, as one object if they are equal: fairseq's test for shared embeddings.
+
+        Raises:
+            InputError: fairseq cannot read one.
+        """
+        source, target = self.dictionaries()
+        return (source, source) if source == target else (source, target)
+
+    def sentences(self, number: int) -> list[list[str]]:
+        """The first source sentences of the validation data (else of the test or the training data), as pieces.
+
+        Args:
+            number: of sentences, at most.
+
+        Raises:
+            InputError: there are dictionaries, but no text.
+        """
+        from fairseq.data import data_utils
+
+        source, _ = self.dictionaries()
+        for split in ("valid", "test", "train"):
+            for pair in (f"{self.source}-{self.target}", f"{self.target}-{self.source}"):
+                prefix = self.folder / f"{split}.{pair}.{self.source}"
+                if not prefix.with_name(f"{prefix.name}.idx").is_file():
+                    continue
+                found = data_utils.load_indexed_dataset(str(prefix), source)
+                some = [found[n].tolist() for n in range(min(number, len(found)))]
+                return [[source[n] for n in sentence if n != source.eos()] for sentence in some]
+        raise InputError(
+            f"{self.folder} has no sentences to verify the model on (it has no valid.{self.source}-{self.target}."
+            f"{self.source}.idx): name a text with `--verify`"
+        )
+
     def segmentation(self, other: str | None = None) -> Segmentation:
         """How text becomes pieces.
 

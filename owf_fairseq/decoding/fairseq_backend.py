@@ -56,6 +56,8 @@ class FairseqBackend:
         self.source = source
         self.target = target
         self.device = device
+        self.precision = "float16" if fp16 else "float32"
+        self.device_name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
         self.data = data
         # both count the end-of-sentence symbol
         self.max_source_length: int = min(model.max_positions()[0] for model in self.models) - 1
@@ -91,7 +93,7 @@ class FairseqBackend:
             try:
                 stored = read_model(path)
                 recorded = find_data(stored.state, path, data)
-                source, target = joined(*recorded.dictionaries())
+                source, target = recorded.joined_dictionaries()
                 models.append(stored.build(source, target))
                 found.append((recorded, source, target))
             except InputError as error:
@@ -153,16 +155,11 @@ class FairseqBackend:
         symbols: list[str] = self.source.symbols[self.source.nspecial :]
         return symbols
 
-    @property
-    def segmentation(self) -> Segmentation:
-        """How text becomes pieces, as recorded beside the data.
-
-        Raises:
-            InputError: nothing was recorded, or the model was not trained on any data.
-        """
+    def segmentation(self, other: str | None = None) -> Segmentation:
+        """See ``search.Backend``."""
         if self.data is None:
             raise InputError("a model with random weights has no data, and so no segmentation for text")
-        return self.data.segmentation()
+        return self.data.segmentation(other)
 
     @torch.inference_mode()
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
@@ -205,7 +202,7 @@ class FairseqBackend:
         return Hypothesis(
             pieces=tuple(self.target[number] for number in numbers),
             score=float(found["score"]),
-            token_scores=tuple(found["positional_scores"].tolist()),
+            log_probability=float(found["positional_scores"].sum()),
         )
 
 
@@ -231,8 +228,3 @@ def prepare_for_decoding(model: Any, device: torch.device, fp16: bool, packed: b
     if packed:
         pack(model)
     return model
-
-
-def joined(source: Dictionary, target: Dictionary) -> tuple[Dictionary, Dictionary]:
-    """The dictionaries, as one object if they are equal: fairseq's test for shared embeddings."""
-    return (source, source) if source == target else (source, target)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from owf_fairseq.data.segmentation import Segmentation
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,12 @@ class Hypothesis:
     Attributes:
         pieces: without the end-of-sentence symbol.
         score: natural logarithm of the probability, divided by the length as ``SearchOptions.lenpen`` says.
-        token_scores: natural logarithm of each piece's probability; the last is that of the end-of-sentence symbol.
+        log_probability: natural logarithm of the probability of the pieces and the end-of-sentence symbol.
     """
 
     pieces: tuple[str, ...]
     score: float
-    token_scores: tuple[float, ...]
+    log_probability: float
 
 
 class Backend(Protocol):
@@ -79,17 +82,32 @@ class Backend(Protocol):
 
     Attributes:
         name: of the program that runs it.
+        precision: of the weights that it computes with: float32, float16, bfloat16, or int8 and more.
+        device_name: of what it runs on, as users know it: the GPU's name, or ``CPU``.
         max_source_length: pieces that a source may have, without the end-of-sentence symbol.
         max_target_length: pieces that a hypothesis can have, likewise.
         source_symbols: the pieces of the source vocabulary, special symbols aside.
     """
 
     name: str
+    precision: str
+    device_name: str
     max_source_length: int
     max_target_length: int
 
     @property
     def source_symbols(self) -> Sequence[str]: ...
+
+    def segmentation(self, other: str | None = None) -> Segmentation:
+        """How text becomes pieces.
+
+        Args:
+            other: see ``RecordedData.segmentation``.
+
+        Raises:
+            InputError: nothing was recorded, or the model was not trained on any data.
+        """
+        ...
 
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
         """Translates a batch of sentences, given as pieces without end-of-sentence symbols.

@@ -183,12 +183,9 @@ class Translator:
         joined = []
         for hypotheses in zip(*parts, strict=False):
             texts = [self._text(one) for one in hypotheses]
-            scores = [score for one in hypotheses for score in one.token_scores]
-            joined.append(
-                Scored(
-                    self.joint.join(text for text in texts if text), sum(scores) / len(scores) ** self.options.lenpen
-                )
-            )
+            length = sum(len(one.pieces) + 1 for one in hypotheses)
+            score = sum(one.log_probability for one in hypotheses) / length**self.options.lenpen
+            joined.append(Scored(self.joint.join(text for text in texts if text), score))
         return sorted(joined, key=lambda one: -one.score)
 
     def _text(self, hypothesis: Hypothesis) -> str:

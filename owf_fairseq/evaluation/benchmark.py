@@ -9,17 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from owf_fairseq.data.lines import read_lines
+from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.evaluation.benchmark_export import exported
 from owf_fairseq.evaluation.benchmark_models import Candidate, Loading, describe
 from owf_fairseq.evaluation.benchmark_names import Named
 from owf_fairseq.evaluation.speed import Setting, cut_into_batches, draw_batches, measure, number_of_turns
 from owf_fairseq.progress import Progress
 
 if TYPE_CHECKING:
-    import torch
-
-    from owf_fairseq.decoding.fairseq_backend import FairseqBackend
+    from owf_fairseq.decoding.search import Backend
     from owf_fairseq.evaluation.calibration import Calibration
     from owf_fairseq.evaluation.speed_report import Data
 
@@ -46,6 +46,7 @@ class BenchmarkOptions:
         unpacked: names of the models whose matrices stay as they are, as fairseq leaves them; empty for all models,
             None for none of them.
         cpu, fp16: see ``Loading``.
+        backend: see ``benchmark_names.with_backends``.
     """
 
     lengths: tuple[tuple[int, int], ...] = ((26, 30),)
@@ -64,11 +65,12 @@ class BenchmarkOptions:
     cpu: bool = False
     fp16: bool = False
     unpacked: tuple[str, ...] | None = None
+    backend: tuple[str, ...] = ()
 
     def loading(self, model: Candidate) -> Loading:
         """How a model is loaded."""
         left = self.unpacked is not None and (not self.unpacked or model.named.name in self.unpacked)
-        return Loading(self.data, self.cpu, self.fp16, packed=not left)
+        return Loading(self.data, self.cpu, self.fp16, packed=not left, threads=self.threads)
 
     def problems(self) -> list[str]:
         """What is wrong with the numbers, a sentence each, naming the flags."""
@@ -97,6 +99,10 @@ def prepare(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOpti
 
     problems = options.problems()
     collect(problems, lambda: choose_device(options.cpu, options.fp16))
+    if options.fp16 and all(one.choice.backend == CTRANSLATE2 for one in named):
+        problems.append(
+            "`--fp16` is for fairseq: an exported model has its own precision (`--backend ctranslate2:float16`)"
+        )
     names = [one.name for one in named]
     problems += [
         f"`--unpacked` {name} is none of the models: {', '.join(names)}"
@@ -144,9 +150,10 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
     Raises:
         InputError: a model cannot be loaded, or the text has no line for all of them.
     """
+    from owf_fairseq.decoding.fairseq_backend import FairseqBackend
     from owf_fairseq.evaluation.speed_report import Measured, as_data, machine_facts
 
-    with torch_threads(options.threads):
+    with torch_threads(options.threads), exported(candidates, options.data) as candidates:
         problems: list[str] = []
         loaded = [collect(problems, partial(one.load, options.loading(one))) for one in candidates]
         backends = [backend for backend in loaded if backend is not None]
@@ -156,26 +163,38 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
         calibration = calibrated(options) if options.calibrate else None
         with Progress("batches", number_of_turns(settings, options.runs)) as progress:
             measurements = measure(backends, settings, progress, options.runs, options.warmup)
-        facts = machine_facts(backends[0].name, device_name(backends[0].device))
-        unpacked = [one.named.name for one, backend in zip(candidates, backends, strict=True) if not backend.packed]
+        facts = machine_facts(backends[0].device_name)
+        precisions = [backend.precision for backend in backends]
+        unpacked = [
+            one.named.name
+            for one, backend in zip(candidates, backends, strict=True)
+            if isinstance(backend, FairseqBackend) and not backend.packed
+        ]
         del loaded, backends  # the processes that measure memory need theirs
+        peaks = peaks_of(candidates, settings, options) if options.memory else ()
+        measured = Measured(candidates, precisions, settings, measurements, peaks, calibration)
+        return as_data(measured, facts, {**asdict(options), "unpacked": unpacked})
+
+
+def peaks_of(
+    candidates: Sequence[Candidate], settings: Sequence[Setting], options: BenchmarkOptions
+) -> list[list[int | None]]:
+    """Peak memory of every model in every setting, for its largest batch; see ``memory.peak_memory``."""
+    from owf_fairseq.evaluation.memory import peak_memory
+
     peaks: list[list[int | None]] = []
-    if options.memory:
-        from owf_fairseq.evaluation.memory import peak_memory
-
-        with Progress("processes", len(settings) * len(candidates), label="peak memory") as progress:
-            for setting in settings:
-                peaks.append([])
-                for candidate, batches in zip(candidates, setting.batches, strict=True):
-                    largest = max(batches, key=lambda batch: len(batch) * max(map(len, batch)))
-                    loading = options.loading(candidate)
-                    peaks[-1].append(peak_memory(candidate, largest, setting.options, options.threads, loading))
-                    progress.advance(1)
-    measured = Measured(candidates, settings, measurements, peaks, calibration)
-    return as_data(measured, facts, {**asdict(options), "unpacked": unpacked})
+    with Progress("processes", len(settings) * len(candidates), label="peak memory") as progress:
+        for setting in settings:
+            peaks.append([])
+            for candidate, batches in zip(candidates, setting.batches, strict=True):
+                largest = max(batches, key=lambda batch: len(batch) * max(map(len, batch)))
+                loading = options.loading(candidate)
+                peaks[-1].append(peak_memory(candidate, largest, setting.options, loading))
+                progress.advance(1)
+    return peaks
 
 
-def random_settings(backends: Sequence[FairseqBackend], options: BenchmarkOptions, warn: Warn) -> list[Setting]:
+def random_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[Setting]:
     """Random sentences of equal length, and targets of a fixed one, for all pairs of lengths and all batch sizes."""
     if any(backend.source_symbols != backends[0].source_symbols for backend in backends):
         warn(
@@ -195,7 +214,7 @@ def random_settings(backends: Sequence[FairseqBackend], options: BenchmarkOption
 _RANDOM_SENTENCES = 10
 
 
-def text_settings(backends: Sequence[FairseqBackend], options: BenchmarkOptions, warn: Warn) -> list[Setting]:
+def text_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[Setting]:
     """The sentences of the text, those of like length together, for all batch sizes.
 
     Raises:
@@ -204,8 +223,7 @@ def text_settings(backends: Sequence[FairseqBackend], options: BenchmarkOptions,
     lines = _text(options)
     encoded: list[list[list[str]]] = []
     for backend in backends:
-        assert backend.data is not None  # it is no arch
-        segmentation = backend.data.segmentation(options.segmentation)
+        segmentation = backend.segmentation(options.segmentation)
         encoded.append([segmentation.encode(line).split() for line in lines])
     limits = [backend.max_source_length for backend in backends]
     kept = [
@@ -254,10 +272,3 @@ def torch_threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def device_name(device: torch.device) -> str:
-    """As users know it: the GPU's name, or ``CPU``."""
-    import torch
-
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"

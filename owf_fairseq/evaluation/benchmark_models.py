@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.evaluation.benchmark_names import Named
-from owf_fairseq.evaluation.cost_model import ModelShape, shape_of_arch, shape_of_flags
+from owf_fairseq.evaluation.cost_model import ModelShape, shape_of_arch, shape_of_flags, value_bytes
+from owf_fairseq.export.folder import WEIGHTS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from owf_fairseq.decoding.fairseq_backend import FairseqBackend
+    from owf_fairseq.decoding.search import Backend
     from owf_fairseq.stored_model import StoredModel
 
 
 @dataclass(frozen=True)
 class Loading:
-    """How models are loaded; see ``FairseqBackend``.
+    """How models are loaded; see ``FairseqBackend`` and ``CTranslate2Backend``.
 
     Attributes:
         data: the folder of checkpoints' binary data, if it is not where they were trained.
-        cpu: use no GPU. fp16: decode in half precision. packed: lay matrices out for a CPU.
+        cpu: use no GPU. fp16: decode in half precision. packed: lay matrices out for a CPU. threads: of a search.
     """
 
     data: str | None = None
     cpu: bool = False
     fp16: bool = False
     packed: bool = True
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Candidate:
         parameters: of all of them, a shared tensor once.
         max_source_length, max_target_length: pieces, without the end-of-sentence symbol.
         vocab_size: of the target language.
+        folder: with the exported model, for CTranslate2; None while there is none (see ``benchmark_export``).
     """
 
     named: Named
@@ -60,13 +65,18 @@ class Candidate:
     max_source_length: int
     max_target_length: int
     vocab_size: int
+    folder: str | None = None
 
-    def load(self, loading: Loading) -> FairseqBackend:
+    def load(self, loading: Loading) -> Backend:
         """The model, ready to decode.
 
         Raises:
             InputError: it cannot be loaded.
         """
+        if self.folder is not None:
+            from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
+
+            return CTranslate2Backend(self.folder, loading.cpu, loading.threads)
         from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
         if self.named.is_arch:
@@ -77,21 +87,29 @@ class Candidate:
             self.named.model, loading.data, loading.cpu, loading.fp16, packed=loading.packed
         )
 
-    def as_json(self, value_bytes: int) -> dict[str, Any]:
-        """Its facts."""
+    def as_json(self, precision: str) -> dict[str, Any]:
+        """Its facts, and in which precision it was decoded."""
         widths = {stack: sorted({*getattr(self.shapes[0], f"{stack}_ffn")} - {0}) for stack in ("encoder", "decoder")}
         return {
             "name": self.named.name,
             "arch": self.arch,
             "configuration": self.configuration,
+            "backend": self.named.choice.backend,
+            "precision": precision,
             "checkpoint": None if self.named.is_arch else self.named.model,
             "flags": list(self.flags),
             "parameters": self.parameters,
-            "weights_mb": self.parameters * value_bytes / 1e6,
+            "weights_mb": self._weights_bytes(precision) / 1e6,
             "vocab_size": self.vocab_size,
             "layers": {stack: len(getattr(self.shapes[0], f"{stack}_ffn")) for stack in widths},
             "ffn_dims": {stack: (found[0] if found else None) for stack, found in widths.items()},
         }
+
+    def _weights_bytes(self, precision: str) -> int:
+        """Of the exported file, where there is one."""
+        if self.folder is not None:
+            return os.path.getsize(os.path.join(self.folder, WEIGHTS))
+        return self.parameters * value_bytes(precision)
 
 
 def shapes_by_name(named: Sequence[Named], flags: Sequence[str], vocab_size: int) -> list[ModelShape]:
@@ -152,6 +170,8 @@ def describe(
     Raises:
         InputError: with every problem of this model.
     """
+    if named.is_exported:
+        return _describe_exported(named, needs_text, segmentation)
     if named.is_arch:
         from owf_fairseq.parameters import count_parameters
         from owf_fairseq.stored_model import build_skeleton
@@ -165,6 +185,8 @@ def describe(
         made = [(one.args, one.arch) for one in stored]
         skeletons = [one.skeleton for one in stored]
         parameters = sum(parameter.numel() for model in skeletons for parameter in model.parameters())
+    if named.choice.backend == CTRANSLATE2:
+        _check_exportable(named, [args for args, _ in made])
     sizes = [model.decoder.embed_tokens.num_embeddings for model in skeletons]
     return Candidate(
         named,
@@ -177,6 +199,49 @@ def describe(
         min(model.max_decoder_positions() for model in skeletons) - 1,
         sizes[0],
     )
+
+
+def _describe_exported(named: Named, needs_text: bool, segmentation: str | None) -> Candidate:
+    """What a folder says of its model; see ``describe``."""
+    from owf_fairseq.export.folder import ExportedModel, check_installed
+
+    check_installed()
+    exported = ExportedModel.read(named.model)
+    stored = exported.model()
+    if needs_text:
+        exported.data.segmentation(segmentation)
+    size = exported.target_vocabulary_size
+    return Candidate(
+        named,
+        (),
+        *_naming([(stored.args, stored.arch)]),
+        (shape_of_flags(stored.args, size),),
+        int(exported.record["parameters"]),
+        exported.max_source_length,
+        exported.max_target_length,
+        size,
+        named.model,
+    )
+
+
+def _check_exportable(named: Named, flags: Sequence[Namespace]) -> None:
+    """Refuses what CTranslate2 cannot decode.
+
+    Raises:
+        InputError: with every reason.
+    """
+    from owf_fairseq.export.folder import check_installed
+    from owf_fairseq.export.inexpressible import inexpressible
+
+    problems: list[str] = []
+    collect(problems, check_installed)
+    if len(flags) > 1:
+        problems.append(f"`--backend {named.choice}`: CTranslate2 has no ensembles, such as {named.model}")
+    problems += [
+        f"`--backend {named.choice}`, {named.model}: {reason}" for one in flags for reason in inexpressible(one)
+    ]
+    if problems:
+        raise InputError(dict.fromkeys(problems))
 
 
 def _embeddings(vocab_size: int) -> dict[str, Tensor]:

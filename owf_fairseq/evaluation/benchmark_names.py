@@ -1,12 +1,14 @@
-"""The words of `owf benchmark`: which are models, what they are called, and which are flags of archs."""
+"""The words of `owf benchmark`: which are models, what they are called, what decodes them, which are flags of archs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from owf_fairseq.errors import InputError
+from owf_fairseq.decoding.backends import CTRANSLATE2, FAIRSEQ, Choice, backend_of
+from owf_fairseq.errors import InputError, collect
 from owf_fairseq.sharing import ARCHS
 
 
@@ -16,11 +18,13 @@ class Named:
 
     Attributes:
         name: before the ``=``, or by default.
-        model: an arch, or one checkpoint or several with ``:`` between.
+        model: an arch, one checkpoint or several with ``:`` between, or a folder that `owf export` made.
+        choice: what decodes it.
     """
 
     name: str
     model: str
+    choice: Choice = Choice(FAIRSEQ)
 
     @property
     def is_arch(self) -> bool:
@@ -28,9 +32,14 @@ class Named:
         return self.model in ARCHS
 
     @property
+    def is_exported(self) -> bool:
+        """Whether it is a folder that `owf export` made."""
+        return not self.is_arch and backend_of(self.model) == CTRANSLATE2
+
+    @property
     def checkpoints(self) -> list[str]:
         """The files."""
-        return [] if self.is_arch else self.model.split(os.pathsep)
+        return [] if self.is_arch or self.is_exported else self.model.split(os.pathsep)
 
 
 def read_names(tokens: Sequence[str]) -> tuple[list[Named], list[str]]:
@@ -58,6 +67,36 @@ def read_names(tokens: Sequence[str]) -> tuple[list[Named], list[str]]:
     return named, flags
 
 
+def with_backends(named: Sequence[Named], backends: Sequence[str]) -> list[Named]:
+    """Every model once for each backend. An exported one is decoded as it was exported, by the program it is for.
+
+    Args:
+        named: the models.
+        backends: as typed; empty for fairseq.
+
+    Returns:
+        Where there are several backends, fairseq's models have their names, and the others' names end in ``@backend``.
+
+    Raises:
+        InputError: there is no such backend, or no model for one.
+    """
+    problems: list[str] = []
+    choices = [found for text in backends if (found := collect(problems, partial(Choice.read, text))) is not None]
+    exported = [one for one in named if one.is_exported]
+    if backends and not problems and all(choice.backend == FAIRSEQ for choice in choices):
+        problems += [
+            f"{one.model} is a folder, which `--backend fairseq` can't read: add ctranslate2, or name its checkpoint"
+            for one in exported
+        ]
+    if problems:
+        raise InputError(problems)
+    spread = []
+    for choice in choices or [Choice(FAIRSEQ)]:
+        suffix = "" if len(choices) < 2 or choice.backend == FAIRSEQ else f"@{choice}"
+        spread += [replace(one, name=one.name + suffix, choice=choice) for one in named if not one.is_exported]
+    return spread + [replace(one, choice=Choice(CTRANSLATE2)) for one in exported]
+
+
 def _with_names(words: Sequence[str]) -> list[Named]:
     """Models with the names that were given. A checkpoint without has that of its folder, if no other model has it."""
     split = []
@@ -73,8 +112,9 @@ def _with_names(words: Sequence[str]) -> list[Named]:
 
 def _folder(model: str) -> str:
     """The name of the folder of one checkpoint."""
-    one_file = model not in ARCHS and os.pathsep not in model
-    return os.path.basename(os.path.dirname(os.path.abspath(model))) if one_file else ""
+    if model in ARCHS or os.pathsep in model:
+        return ""
+    return os.path.basename(model if os.path.isdir(model) else os.path.dirname(os.path.abspath(model)))
 
 
 def _words_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -100,7 +140,7 @@ def _words_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
 def _not_there(named: Named) -> list[str]:
     if not named.model:
         return [f"'{named.name}=' names no model"]
-    if named.is_arch:
+    if named.is_arch or named.is_exported:
         return []
     missing = [path for path in named.checkpoints if not os.path.isfile(path)]
     if any(os.sep in path or path.endswith(".pt") for path in missing):

@@ -25,11 +25,13 @@ class Calibration:
         rows: of a matrix product as a decoder step has it.
         rows_bandwidth: bytes of weights a second that such a product reads: below ``profile.bandwidth`` by what the
             library's product loses with so few rows.
+        precision: that it computed in.
     """
 
     profile: DeviceProfile
     rows: int
     rows_bandwidth: float
+    precision: str
 
 
 def calibrate(device: torch.device, fp16: bool, rows: int) -> Calibration:
@@ -58,7 +60,7 @@ def calibrate(device: torch.device, fp16: bool, rows: int) -> Calibration:
     size = matrices.numel() * matrices.element_size()
     bandwidth = size / _best_seconds(matrices.sum, device)
     profile = DeviceProfile("this machine", flops, flops, bandwidth, source="measured by --calibrate")
-    return Calibration(profile, rows, size / _best_seconds(skinny, device))
+    return Calibration(profile, rows, size / _best_seconds(skinny, device), "float16" if fp16 else "float32")
 
 
 @torch.inference_mode()

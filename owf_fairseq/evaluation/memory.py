@@ -30,7 +30,6 @@ def peak_memory(
     candidate: Candidate,
     batch: Batch,
     options: SearchOptions,
-    threads: int,
     loading: Loading,
 ) -> int | None:
     """Bytes at the peak of one search for a batch.
@@ -38,7 +37,6 @@ def peak_memory(
     Args:
         candidate: the model.
         batch, options: what to search.
-        threads: of torch.
         loading: of the model.
 
     Returns:
@@ -46,7 +44,7 @@ def peak_memory(
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
-            return pool.submit(_in_this_process, candidate, batch, options, threads, loading).result()
+            return pool.submit(_in_this_process, candidate, batch, options, loading).result()
         except BrokenProcessPool:  # ended by the system for its memory
             return None
         except (MemoryError, RuntimeError) as error:
@@ -59,18 +57,19 @@ def _in_this_process(
     candidate: Candidate,
     batch: Batch,
     options: SearchOptions,
-    threads: int,
     loading: Loading,
 ) -> int:
     import torch
 
-    from owf_fairseq.decoding import fairseq_backend  # noqa: F401  what is imported now is not the model's
+    # what is imported now is not the model's
+    from owf_fairseq.decoding import ctranslate2_backend  # noqa: F401
+    from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(loading.threads)
     gc.collect()
     before = _resident()
     backend = candidate.load(loading)
-    if backend.device.type == "cuda":
+    if isinstance(backend, FairseqBackend) and backend.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(backend.device)
         backend.search(batch, options)
         backend.synchronize()

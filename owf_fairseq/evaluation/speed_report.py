@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from owf_fairseq import __version__
+from owf_fairseq.decoding.backends import FAIRSEQ
 from owf_fairseq.evaluation.benchmark_models import Candidate
 from owf_fairseq.evaluation.calibration import Calibration
-from owf_fairseq.evaluation.cost_model import Workload, cost
+from owf_fairseq.evaluation.cost_model import Workload, cost, value_bytes
 from owf_fairseq.evaluation.speed import OUT_OF_MEMORY, Measurement, Setting, Spread
 from owf_fairseq.evaluation.speed_tables import TEXT, Entry, batch_size_table, mean_lengths
 from owf_fairseq.installation import FAIRSEQ_DISTRIBUTIONS
@@ -28,6 +29,7 @@ class Measured:
 
     Attributes:
         candidates: the models; speeds are relative to the first.
+        precisions: of each model's weights, see ``search.Backend``.
         settings: the rows.
         measurements: for each setting those of the models.
         peak_memory: for each setting bytes of the models, None where they ran out of memory; empty if not measured.
@@ -35,6 +37,7 @@ class Measured:
     """
 
     candidates: Sequence[Candidate]
+    precisions: Sequence[str]
     settings: Sequence[Setting]
     measurements: Sequence[Sequence[Measurement]]
     peak_memory: Sequence[Sequence[int | None]] = ()
@@ -47,32 +50,34 @@ def as_data(measured: Measured, machine: Data, options: Data) -> Data:
     Args:
         measured: what to report.
         machine: where, see ``machine_facts``.
-        options: of the command, with ``fp16``.
+        options: of the command.
     """
-    value_bytes = 2 if options["fp16"] else 4
     calibration = measured.calibration
     return {
         "kind": "benchmark",
         **machine,
         "settings": options,
         "calibration": None if calibration is None else asdict(calibration),
-        "models": [candidate.as_json(value_bytes) for candidate in measured.candidates],
+        "models": [
+            candidate.as_json(precision)
+            for candidate, precision in zip(measured.candidates, measured.precisions, strict=True)
+        ],
         "measurements": [
-            _entry(measured, row, model, options["fp16"])
+            _entry(measured, row, model)
             for row in range(len(measured.settings))
             for model in range(len(measured.candidates))
         ],
     }
 
 
-def machine_facts(backend: str, device: str) -> Data:
+def machine_facts(device: str) -> Data:
     """Versions and the machine, without names of hosts, users or folders.
 
     Args:
-        backend: its name. device: what it runs on, as users know it.
+        device: what models run on, as users know it.
     """
     installed = {found.metadata["Name"]: found.version for found in importlib.metadata.distributions()}
-    names = [name for name in ("torch", *FAIRSEQ_DISTRIBUTIONS) if name in installed]
+    names = [name for name in ("torch", *FAIRSEQ_DISTRIBUTIONS, "ctranslate2") if name in installed]
     versions = {"owf_fairseq": __version__, "python": platform.python_version()}
     return {
         "versions": {**versions, **{name: installed[name] for name in names}},
@@ -82,12 +87,12 @@ def machine_facts(backend: str, device: str) -> Data:
             "cpus": os.cpu_count(),
             "device": device,
         },
-        "backend": backend,
     }
 
 
-def _entry(measured: Measured, row: int, model: int, fp16: bool) -> Data:
+def _entry(measured: Measured, row: int, model: int) -> Data:
     """One model in one setting."""
+    precision = measured.precisions[model]
     setting, measurement = measured.settings[row], measured.measurements[row][model]
     candidate = measured.candidates[model]
     batches = setting.batches[model]
@@ -111,13 +116,16 @@ def _entry(measured: Measured, row: int, model: int, fp16: bool) -> Data:
         workload = Workload(
             sentences / len(batches), setting.options.beam, entry["source_length"], entry["target_length"]
         )
-        costs = [cost(shape, workload, 2 if fp16 else 4) for shape in candidate.shapes]
+        costs = [cost(shape, workload, value_bytes(precision)) for shape in candidate.shapes]
         entry["flops_per_token"] = sum(one.flops for one in costs)
         entry["bytes_per_token"] = sum(one.bytes for one in costs)
         if measured.calibration is not None:
             profile = measured.calibration.profile
-            seconds = sum(profile.seconds(shape, workload, fp16) for shape in candidate.shapes)
-            entry["roofline_tokens_per_s"] = workload.generated_tokens / seconds
+            speed = entry["tokens_per_s"]["median"]
+            entry["bandwidth_percent"] = 100 * speed * entry["bytes_per_token"] / profile.bandwidth
+            if precision == measured.calibration.precision:
+                seconds = sum(profile.seconds(shape, workload, precision == "float16") for shape in candidate.shapes)
+                entry["roofline_tokens_per_s"] = workload.generated_tokens / seconds
     if measured.peak_memory:
         peak = measured.peak_memory[row][model]
         entry["peak_memory_mb"] = None if peak is None else peak / 1e6
@@ -149,13 +157,18 @@ def _ratio(entry: Entry) -> float | None:
 
 def models_table(data: Data) -> Report:
     """What was measured."""
-    header = ("model", "arch", "configuration", "enc. d_ff", "dec. d_ff", "parameters", "weights, MB")
+    backends = {model["backend"] for model in data["models"]}
+    header = [
+        *("model", "arch", "configuration", "enc. d_ff", "dec. d_ff", "parameters", "weights, MB"),
+        *(["decoded by"] if backends != {FAIRSEQ} else []),
+    ]
     rows = [
         [
             *(model["name"], model["arch"], configuration_label(model["configuration"], model["arch"])),
             *(number(model["ffn_dims"]["encoder"]), number(model["ffn_dims"]["decoder"])),
             *(number(model["parameters"]), number(model["weights_mb"], 1)),
-        ]
+            f"{model['backend']}, {model['precision']}",
+        ][: len(header)]
         for model in data["models"]
     ]
     unpacked = data["settings"]["unpacked"]
@@ -163,7 +176,7 @@ def models_table(data: Data) -> Report:
     notes = (
         [f"matrices as fairseq leaves them: {', '.join(unpacked)}; all others packed"] if unpacked and on_cpu else []
     )
-    return Report(header, rows, data, notes, words=(0, 1, 2))
+    return Report(header, rows, data, notes, words=(0, 1, 2, 7))
 
 
 def speeds_table(data: Data) -> Report:
@@ -172,6 +185,7 @@ def speeds_table(data: Data) -> Report:
     first = data["models"][0]["name"]
     header = ["source/target", "batch", "model", "tokens/s", "ratio", "first token, ms", "GFLOP/token", "MB/token"]
     further = {
+        "bandwidth_percent": "of the bandwidth, %",
         "roofline_tokens_per_s": "roofline, tokens/s",
         "peak_memory_mb": "peak memory, MB",
     }
@@ -186,7 +200,7 @@ def speeds_table(data: Data) -> Report:
         cells += [spread_cell(entry["tokens_per_s"], 1), ratio]
         cells += [spread_cell(entry["time_to_first_token_ms"], 1)]
         cells += [f"{entry['flops_per_token'] / 1e9:,.3g}", number(entry["bytes_per_token"] / 1e6, 1)]
-        rows.append([*cells, *(_or_failure(entry.get(name)) for name in shown)])
+        rows.append([*cells, *(_or_failure(entry[name]) if name in entry else "-" for name in shown)])
     options = data["settings"]
     notes = [
         f"tokens/s: pieces of the best hypotheses, end-of-sentence symbols not counted, for a second of search: mean ± "
@@ -206,8 +220,8 @@ def _about_the_roofline(calibration: Data) -> str:
     profile = calibration["profile"]
     return (
         f"roofline: what this machine's {profile['flops'] / 1e9:,.1f} GFLOP/s and {profile['bandwidth'] / 1e9:,.1f} "
-        f"GB/s allow; torch's plain product of {calibration['rows']} rows reads weights at "
-        f"{calibration['rows_bandwidth'] / 1e9:,.1f} GB/s."
+        f"GB/s allow in {calibration['precision']}; torch's plain product of {calibration['rows']} rows reads weights "
+        f"at {calibration['rows_bandwidth'] / 1e9:,.1f} GB/s. Of the bandwidth: MB/token times tokens/s."
     )
 
 

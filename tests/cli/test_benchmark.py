@@ -45,7 +45,7 @@ def measured(tmp_path_factory):
 def test_json(measured):
     data, _ = measured
     assert data["kind"] == "benchmark"
-    assert data["backend"] == "fairseq"
+    assert {(model["backend"], model["precision"]) for model in data["models"]} == {("fairseq", "float32")}
     assert {"owf_fairseq", "python", "torch"} < set(data["versions"])
     assert data["machine"]["device"] == "CPU"
     assert data["machine"]["cpus"] > 0

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 from fairseq_for_tests import run as run_fairseq
-from fairseq_for_tests import text_sentences, train_on_text
+from fairseq_for_tests import text_sentences
 
 from owf_fairseq import USER_DIR, cli
 
@@ -25,10 +25,19 @@ A, B, C = (
 
 
 @pytest.fixture
-def translate(copier, capsysbinary, monkeypatch, tmp_path):
+def model(request, copier):
+    """What the tests translate with: a checkpoint, or what was exported of it."""
+    return request.getfixturevalue("exported_copier") if getattr(request, "param", "") == "ctranslate2" else copier
+
+
+WITH_BOTH_BACKENDS = pytest.mark.parametrize("model", ["fairseq", "ctranslate2"], indirect=True)
+
+
+@pytest.fixture
+def translate(model, capsysbinary, monkeypatch, tmp_path):
     """Runs the command on bytes, through standard input or a file; gives status, output and what it said."""
 
-    def run(data, *flags, through="stdin", checkpoint=copier):
+    def run(data, *flags, through="stdin", checkpoint=model):
         arguments = ["translate", str(checkpoint), "--cpu", *flags]
         if through == "file":
             (tmp_path / "input.txt").write_bytes(data)
@@ -51,6 +60,7 @@ def translate(copier, capsysbinary, monkeypatch, tmp_path):
     return run
 
 
+@WITH_BOTH_BACKENDS
 def test_the_model_of_these_tests_gives_each_sentence_its_own_translation(translate):
     status, out, err = translate(f"{A}\n{B}\n{C}\n".encode())
     assert status == 0
@@ -74,6 +84,7 @@ INPUTS = {
 }
 
 
+@WITH_BOTH_BACKENDS
 @pytest.mark.parametrize("through", ["stdin", "file"])
 @pytest.mark.parametrize("kind", INPUTS)
 def test_one_line_out_for_each_line_in(translate, kind, through):
@@ -83,6 +94,7 @@ def test_one_line_out_for_each_line_in(translate, kind, through):
     assert out.decode().split("\n") == [*expected, ""]
 
 
+@WITH_BOTH_BACKENDS
 @pytest.mark.parametrize("through", ["stdin", "file"])
 def test_bytes_that_are_not_utf8(translate, through, tmp_path):
     data = f"{A}\n".encode() + b"the \xff lamp\n" + f"{B}\n".encode() + b"\xc3\n"
@@ -99,6 +111,7 @@ def test_bytes_that_are_not_utf8(translate, through, tmp_path):
         assert f"warning: {tmp_path / 'input.txt' if through == 'file' else name}, line {line}: not UTF-8" in err
 
 
+@WITH_BOTH_BACKENDS
 def test_lines_longer_than_the_model_takes_are_translated_in_parts(translate):
     long = " ".join([A, B, C, A])
     status, out, err = translate(f"{C}\n{long}\n{A}\n".encode(), "--max-source-length", "24")
@@ -113,6 +126,7 @@ def test_lines_longer_than_the_model_takes_are_translated_in_parts(translate):
     assert "left blank" in err
 
 
+@WITH_BOTH_BACKENDS
 def test_a_line_far_longer_than_the_model_takes(translate, copier):
     endless = "a" * 3000
     status, out, err = translate(f"{A}\n{' '.join([A] * 200)}\n{endless}\n{B}\n".encode())
@@ -124,6 +138,7 @@ def test_a_line_far_longer_than_the_model_takes(translate, copier):
     assert "line 3" in err
 
 
+@WITH_BOTH_BACKENDS
 def test_translations_depend_neither_on_batches_nor_on_neighbours(translate):
     lines = [*text_sentences(40, seed=5), "lamp", "the the the door door", "xyz ?!"]
     text = "".join(f"{line}\n" for line in lines).encode()
@@ -144,6 +159,7 @@ def test_translations_depend_neither_on_batches_nor_on_neighbours(translate):
         assert [row[1] for row in other] == pytest.approx([row[1] for row in alone], abs=1e-4), flags
 
 
+@WITH_BOTH_BACKENDS
 def test_translations_are_those_of_fairseq_generate(translate, copier, tmp_path):
     data = copier.parent.parent / "data"
     output = run_fairseq(
@@ -170,6 +186,7 @@ def test_translations_are_those_of_fairseq_generate(translate, copier, tmp_path)
         assert [s for _, s in ours[number]] == pytest.approx([s for _, s in theirs[number]], abs=2e-3)
 
 
+@WITH_BOTH_BACKENDS
 def test_length_penalty_and_length_cap_are_heeded(translate):
     data = f"{B}\n".encode()
     assert translate(data, "--min-len", "30", "--max-len-b", "30")[1].decode().count(" ") > B.count(" ")
@@ -191,9 +208,8 @@ def test_an_ensemble_of_one_model_twice_is_that_model(translate, copier):
 
 
 @pytest.mark.parametrize("segmentation", ["moses-bpe", "none"])
-def test_other_segmentations_are_found_beside_the_data(translate, tmp_path, segmentation):
-    checkpoint = train_on_text(tmp_path, segmentation=segmentation)
-    status, out, _ = translate(f"{A}\n\n{B}\n".encode(), checkpoint=checkpoint)
+def test_other_segmentations_are_found_beside_the_data(translate, copier_with, segmentation):
+    status, out, _ = translate(f"{A}\n\n{B}\n".encode(), checkpoint=copier_with(segmentation))
     assert status == 0
     assert out.decode() == f"{A}\n\n{B}\n"
 

@@ -25,8 +25,8 @@ class Echo:
         self.batches.append([len(pieces) for pieces in batch])
         return [
             [
-                Hypothesis(tuple(pieces), -1.0, (-1.0,) * (len(pieces) + 1)),
-                Hypothesis(tuple(piece.upper() for piece in pieces), -2.0, (-2.0,) * (len(pieces) + 1)),
+                Hypothesis(tuple(pieces), -1.0, -1.0 * (len(pieces) + 1)),
+                Hypothesis(tuple(piece.upper() for piece in pieces), -2.0, -2.0 * (len(pieces) + 1)),
             ]
             for pieces in batch
         ]
@@ -77,7 +77,7 @@ def test_translations_of_a_line_in_parts_are_given_best_first():
         # the long part's second-best has the better mean: what is last in one part is not last in the line
         scores = {8: [(-0.5, 10), (-0.51, 100)], 2: [(-0.1, 10), (-0.11, 1000)]}
         return [
-            [Hypothesis(("x",) * (n - 1), score, (score,) * n) for score, n in scores[len(pieces)]] for pieces in batch
+            [Hypothesis(("x",) * (n - 1), score, score * n) for score, n in scores[len(pieces)]] for pieces in batch
         ]
 
     one.backend.search = search

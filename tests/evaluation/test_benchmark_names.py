@@ -57,7 +57,7 @@ def stored(tmp_path, monkeypatch):
 
 
 def facts(candidate):
-    found = candidate.as_json(4)
+    found = candidate.as_json("float32")
     return found["arch"], found["configuration"], found["flags"]
 
 

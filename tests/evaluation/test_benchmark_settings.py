@@ -12,11 +12,10 @@ WORDS = [f"w{number}" for number in range(30)]
 
 
 def make_backend(symbols=WORDS, encode=str.upper, max_source_length=5):
-    segmentation = SimpleNamespace(encode=encode)
-    data = SimpleNamespace(
-        segmentation=lambda other=None: segmentation if other is None else SimpleNamespace(encode=str.lower)
-    )
-    return SimpleNamespace(source_symbols=symbols, data=data, max_source_length=max_source_length)
+    def segmentation(other=None):
+        return SimpleNamespace(encode=encode if other is None else str.lower)
+
+    return SimpleNamespace(source_symbols=symbols, segmentation=segmentation, max_source_length=max_source_length)
 
 
 def test_random_sentences_have_targets_of_one_length():

@@ -24,8 +24,8 @@ class Ended:
 def test_peak_is_weights_and_search_without_imports():
     candidate = describe(Named("a", "owf_small"), [], 60_000)  # 31 MB of embeddings, far more than all else
     options = SearchOptions(beam=2, max_len_a=0, max_len_b=3, min_len=3)
-    peak = memory.peak_memory(candidate, [["w1"] * 5], options, threads=1, loading=Loading(cpu=True, packed=False))
-    weights = candidate.as_json(4)["weights_mb"]
+    peak = memory.peak_memory(candidate, [["w1"] * 5], options, loading=Loading(cpu=True, packed=False))
+    weights = candidate.as_json("float32")["weights_mb"]
     assert weights > 30
     assert weights < peak / MB < weights + 40
 
@@ -38,7 +38,7 @@ def test_lack_of_memory_is_no_number(error, expected, monkeypatch):
     from concurrent.futures import ThreadPoolExecutor
 
     monkeypatch.setattr(memory, "ProcessPoolExecutor", lambda number, mp_context: ThreadPoolExecutor(number))
-    arguments = (Ended(error), [["a"]], SearchOptions(), 1, Loading())
+    arguments = (Ended(error), [["a"]], SearchOptions(), Loading())
     if expected is None:
         assert memory.peak_memory(*arguments) is None
     else:

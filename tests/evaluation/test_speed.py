@@ -59,7 +59,7 @@ class FakeBackend:
         each = self.seconds.pop(0) if isinstance(self.seconds, list) and whole else self.seconds
         self.pending += len(batch) * each if whole else 0.25
         pieces = ("x",) * options.max_len_b
-        return [[Hypothesis(pieces, -1.0, (-1.0,) * 5), Hypothesis(("y",) * 50, -2.0, ())] for _ in batch]
+        return [[Hypothesis(pieces, -1.0, -5.0), Hypothesis(("y",) * 50, -2.0, 0.0)] for _ in batch]
 
     def synchronize(self):
         self.clock.now += self.pending

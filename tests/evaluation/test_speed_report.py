@@ -27,16 +27,18 @@ def make_setting(*sizes):
     return Setting(max(sizes), SearchOptions(), [batches] * 2)
 
 
-def make_data(first, second, sizes=(2, 1), **more):
+def make_data(first, second, sizes=(2, 1), precisions=("float32", "float32"), **more):
     candidates = [make_candidate("first"), make_candidate("second", models=2)]
-    measured = Measured(candidates, [make_setting(*sizes)], [[first, second]], **more)
+    measured = Measured(candidates, precisions, [make_setting(*sizes)], [[first, second]], **more)
     return as_data(measured, MACHINE, OPTIONS)
 
 
 def test_speeds_ratios_and_costs():
     first = Measurement([12] * 3, [1.0, 2.0, 4.0], [0.5, 0.25, 0.75])
     second = Measurement([12] * 3, [1.0, 1.0, 1.0], [0.1, 0.1, 0.1])
-    data = make_data(first, second, peak_memory=[[3_000_000, None]], calibration=Calibration(PROFILE, 5, 2e9))
+    data = make_data(
+        first, second, peak_memory=[[3_000_000, None]], calibration=Calibration(PROFILE, 5, 2e9, "float32")
+    )
     one, two = data["measurements"]
     assert one["tokens_per_s"] == {
         "mean": 7.0,
@@ -71,18 +73,33 @@ def test_speeds_without_the_first_model():
     assert rows[1][3:5] == ["6.0", "-"]
 
 
-def test_half_precision_halves_the_bytes():
+@pytest.mark.parametrize(("precision", "share"), [("float16", 2), ("bfloat16", 2), ("int8_float32", 4)])
+def test_bytes_are_those_of_the_precision(precision, share):
     measurements = [Measurement([12], [1.0], [1.0]) for _ in range(2)]
-    full = make_data(*measurements)
-    candidates = [make_candidate("first"), make_candidate("second", models=2)]
-    half = as_data(Measured(candidates, [make_setting(2, 1)], [measurements]), MACHINE, {**OPTIONS, "fp16": True})
-    assert half["measurements"][0]["bytes_per_token"] == full["measurements"][0]["bytes_per_token"] / 2
-    assert half["measurements"][0]["flops_per_token"] == full["measurements"][0]["flops_per_token"]
-    assert half["models"][0]["weights_mb"] == full["models"][0]["weights_mb"] / 2 == 0.002
+    calibration = Calibration(PROFILE, 5, 2e9, "float32")
+    data = make_data(*measurements, precisions=("float32", precision), calibration=calibration)
+    full, other = data["measurements"]
+    assert other["bytes_per_token"] == 2 * full["bytes_per_token"] / share  # it is an ensemble of two
+    assert other["flops_per_token"] == 2 * full["flops_per_token"]
+    assert data["models"][1]["weights_mb"] == pytest.approx(0.008 / share)
+    for entry in (full, other):  # 12 tokens a second, 1 GB/s
+        assert entry["bandwidth_percent"] == pytest.approx(100 * 12 * entry["bytes_per_token"] / 1e9)
+    assert "roofline_tokens_per_s" in full
+    assert "roofline_tokens_per_s" not in other  # the machine was measured in another precision
+    speeds = tables(data)[1]
+    assert speeds.header[-2:] == ["of the bandwidth, %", "roofline, tokens/s"]
+    assert speeds.rows[1][-1] == "-"
 
 
 def test_the_table_says_where_the_paper_has_no_name():
     named = [("a", "owf_tiny", "Transformer"), ("b", "owf_tiny", None), ("c", "transformer", None)]
-    models = [make_candidate(name, arch=arch, configuration=one).as_json(4) for name, arch, one in named]
+    models = [make_candidate(name, arch=arch, configuration=one).as_json("float32") for name, arch, one in named]
     data = {"models": models, "settings": OPTIONS, **MACHINE}
     assert [row[2] for row in models_table(data).rows] == ["Transformer", "other", "plain fairseq"]
+    assert "decoded by" not in models_table(data).header
+    models[1] |= {"backend": "ctranslate2", "precision": "int8_float32"}
+    assert [row[-1] for row in models_table(data).rows] == [
+        "fairseq, float32",
+        "ctranslate2, int8_float32",
+        "fairseq, float32",
+    ]

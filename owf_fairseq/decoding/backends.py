@@ -1,0 +1,95 @@
+"""Which program decodes a model: chosen by its name, or by what the model is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from owf_fairseq.errors import InputError
+
+if TYPE_CHECKING:
+    from owf_fairseq.decoding.search import Backend
+
+FAIRSEQ, CTRANSLATE2 = BACKENDS = ("fairseq", "ctranslate2")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A backend, as in ``--backend ctranslate2:int8``.
+
+    Attributes:
+        backend: one of ``BACKENDS``.
+        quantization: what CTranslate2 makes of the weights of a model that is not exported yet.
+    """
+
+    backend: str
+    quantization: str = "float32"
+
+    @classmethod
+    def read(cls, text: str) -> Choice:
+        """Reads it as it was typed.
+
+        Raises:
+            InputError: there is no such backend or quantization.
+        """
+        from owf_fairseq.export.folder import QUANTIZATIONS
+
+        backend, colon, quantization = text.partition(":")
+        if backend not in BACKENDS:
+            raise InputError(f"`--backend` must be of {', '.join(BACKENDS)}, but is '{text}'")
+        if colon and (backend != CTRANSLATE2 or quantization not in QUANTIZATIONS):
+            allowed = ", ".join(f"{CTRANSLATE2}:{one}" for one in QUANTIZATIONS)
+            raise InputError(f"`--backend` {text}: a quantization is one of {allowed}")
+        return cls(backend, quantization or "float32")
+
+    def __str__(self) -> str:
+        return self.backend if self.quantization == "float32" else f"{self.backend}:{self.quantization}"
+
+
+def backend_of(model: str) -> str:
+    """The backend that reads a path: folders are exported models, everything else is a checkpoint or several."""
+    return CTRANSLATE2 if os.path.isdir(model) else FAIRSEQ
+
+
+def load_backend(
+    model: str, backend: str | None = None, data: str | None = None, cpu: bool = False, fp16: bool = False
+) -> Backend:
+    """Loads a model, ready to decode.
+
+    Args:
+        model: a checkpoint, several with ``:`` between, or a folder that `owf export` made.
+        backend: one of ``BACKENDS``; by default see ``backend_of``.
+        data: the folder with a checkpoint's dictionaries, if it is not where it was trained.
+        cpu, fp16: see ``FairseqBackend``.
+
+    Raises:
+        InputError: with every problem of the model and of the flags beside it.
+    """
+    if (backend or backend_of(model)) == FAIRSEQ:
+        from owf_fairseq.decoding.fairseq_backend import FairseqBackend
+
+        return FairseqBackend.from_checkpoint(model, data, cpu, fp16)
+    problems = misplaced(model, data, fp16)
+    if problems:
+        raise InputError(problems)
+    from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
+
+    return CTranslate2Backend(model, cpu)
+
+
+def misplaced(model: str, data: str | None, fp16: bool) -> list[str]:
+    """What does not go with an exported model, a sentence each."""
+    problems = []
+    if not os.path.isdir(model):
+        problems.append(
+            f"`--backend ctranslate2` needs a folder that `owf export` made, but {model} is none: `owf export {model} "
+            "--output DIR` makes one of a checkpoint"
+        )
+    if data is not None:
+        problems.append("`--data` is for checkpoints: an exported model has its vocabulary in its folder")
+    if fp16:
+        problems.append(
+            "`--fp16` is for checkpoints: `--quantization` of `owf export` sets an exported model's precision"
+        )
+    return problems

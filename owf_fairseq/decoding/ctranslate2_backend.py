@@ -1,0 +1,100 @@
+"""Decoding with CTranslate2: a folder that `owf export` made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from owf_fairseq.data.lines import PathLike
+from owf_fairseq.data.segmentation import Segmentation
+from owf_fairseq.decoding.search import Hypothesis, SearchOptions
+from owf_fairseq.export.folder import ExportedModel, check_installed
+
+_PADDING = "<pad>"
+_ALMOST_NO_PENALTY = 1e-9
+
+
+class CTranslate2Backend:
+    """A ``search.Backend`` that runs an exported model. Several threads may search at the same time.
+
+    The search is fairseq's, apart from two things. CTranslate2 normalises probabilities after it has ruled a symbol
+    out, and not before. And a hypothesis that reaches its length cap ends there with whatever piece is next best, and
+    not with the end-of-sentence symbol: the piece is left out here, but its probability is in the score.
+
+    Args:
+        folder: that `owf export` made.
+        cpu: use no GPU.
+        threads: that a search uses; 0 for CTranslate2's default, which goes by ``OMP_NUM_THREADS``.
+        searches: that run at the same time, on a CPU; more wait for their turn.
+
+    Raises:
+        InputError: the folder holds no exported model, or CTranslate2 is not installed.
+    """
+
+    name = "ctranslate2"
+
+    def __init__(self, folder: PathLike, cpu: bool = False, threads: int = 0, searches: int = 1) -> None:
+        check_installed()
+        import ctranslate2
+
+        self.exported = ExportedModel.read(folder)
+        device = "cuda" if not cpu and ctranslate2.get_cuda_device_count() else "cpu"
+        self.translator: Any = ctranslate2.Translator(
+            os.fspath(folder), device=device, intra_threads=threads, inter_threads=searches
+        )
+        self.precision: str = self.translator.compute_type
+        self.device_name = "GPU" if device == "cuda" else "CPU"
+        self.max_source_length = self.exported.max_source_length
+        self.max_target_length = self.exported.max_target_length
+
+    @property
+    def source_symbols(self) -> list[str]:
+        """The pieces of the source vocabulary, special symbols aside."""
+        return self.exported.source_symbols
+
+    def segmentation(self, other: str | None = None) -> Segmentation:
+        """See ``search.Backend``."""
+        return self.exported.data.segmentation(other)
+
+    def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
+        """See ``search.Backend``."""
+        caps = [min(options.cap(len(pieces)), self.max_target_length) for pieces in batch]
+        found = self._search(batch, options, max(caps))
+        # CTranslate2 has one cap for a batch. A search ends with the longest hypothesis that it gives: if that is below
+        # the sentence's own cap, the search is the one that the sentence would have had alone.
+        longest = [max(len(one.pieces) for one in hypotheses) for hypotheses in found]
+        capped = [n for n, cap in enumerate(caps) if longest[n] >= cap and cap < max(caps)]
+        for cap in sorted({caps[n] for n in capped}):
+            these = [n for n in capped if caps[n] == cap]
+            for n, hypotheses in zip(these, self._search([batch[n] for n in these], options, cap), strict=True):
+                found[n] = hypotheses
+        return [hypotheses[: options.nbest] for hypotheses in found]
+
+    def synchronize(self) -> None:
+        """See ``search.Backend``: a search has waited for the device when it returns."""
+
+    def _search(self, batch: Sequence[Sequence[str]], options: SearchOptions, cap: int) -> list[list[Hypothesis]]:
+        """All finished hypotheses of each sentence, at most ``cap`` pieces long, best first."""
+        # a hypothesis ends with a symbol that is counted here, and the vocabulary may be smaller than the beam
+        beam = min(options.beam, self.exported.target_vocabulary_size - 1)
+        results = self.translator.translate_batch(
+            [list(pieces) for pieces in batch],
+            beam_size=beam,
+            num_hypotheses=beam,
+            # with none at all, CTranslate2 ends a search as soon as the best hypothesis is finished
+            length_penalty=options.lenpen or _ALMOST_NO_PENALTY,
+            max_decoding_length=cap + 1,
+            min_decoding_length=min(options.min_len, cap),
+            max_input_length=0,
+            suppress_sequences=[[_PADDING]],
+            return_end_token=True,  # so that it is counted in the length
+            return_scores=True,
+        )
+        return [
+            [
+                Hypothesis(tuple(pieces[:-1]), score, score * len(pieces) ** options.lenpen)
+                for pieces, score in zip(result.hypotheses, result.scores, strict=True)
+            ]
+            for result in results
+        ]

@@ -1,0 +1,162 @@
+"""The folder that `owf export` makes: what is in it beside CTranslate2's own files, and how it is read again."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from owf_fairseq.data.lines import PathLike, write_lines
+from owf_fairseq.data.recorded import RecordedData
+from owf_fairseq.errors import InputError
+
+if TYPE_CHECKING:
+    from owf_fairseq.stored_model import StoredModel
+
+RECORD = "export.json"
+FLAGS = "training_flags.json"
+WEIGHTS = "model.bin"
+
+QUANTIZATIONS = (
+    "float32",
+    "float16",
+    "bfloat16",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+)
+"""CTranslate2's names. Its int16 is left out: it divides by a matrix' largest weight, 0 where an FFN is dropped."""
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """What a folder says of its model.
+
+    Attributes:
+        folder: its path.
+        record: see ``make_record``.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: PathLike) -> ExportedModel:
+        """Reads the record.
+
+        Raises:
+            InputError: `owf export` did not make this folder, or something of it is missing.
+        """
+        folder = Path(path)
+        try:
+            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            complete = record["kind"] == "export" and all(name in record for name in _ENTRIES)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{folder} is no folder that `owf export` made: its {RECORD} can't be read") from error
+        if not complete:
+            raise InputError(f"{folder}/{RECORD} is not complete: export the checkpoint again")
+        missing = [name for name in (WEIGHTS, FLAGS) if not (folder / name).is_file()]
+        if missing:
+            raise InputError(f"{folder} lacks {' and '.join(missing)}: export the checkpoint again")
+        return cls(folder, record)
+
+    @property
+    def data(self) -> RecordedData:
+        """The languages, and how text becomes pieces."""
+        return RecordedData(self.folder, self.record["source"], self.record["target"])
+
+    @property
+    def max_source_length(self) -> int:
+        """Pieces that a source may have, without the end-of-sentence symbol."""
+        return int(self.record["max_source_length"])
+
+    @property
+    def max_target_length(self) -> int:
+        """Pieces that a translation can have, likewise."""
+        return int(self.record["max_target_length"])
+
+    @property
+    def target_vocabulary_size(self) -> int:
+        """Symbols, the special ones included."""
+        return int(self.record["target_vocabulary_size"])
+
+    @cached_property
+    def source_symbols(self) -> list[str]:
+        """The pieces of the source vocabulary, special symbols aside."""
+        from fairseq.data import Dictionary
+
+        shared = self.folder / "shared_vocabulary.json"
+        path = shared if shared.is_file() else self.folder / "source_vocabulary.json"
+        symbols: list[str] = json.loads(path.read_text(encoding="utf-8"))
+        return symbols[Dictionary().nspecial :]
+
+    def model(self) -> StoredModel:
+        """Its arch and flags, without weights.
+
+        Raises:
+            InputError: they describe no model.
+        """
+        from owf_fairseq.stored_model import describe
+
+        flags = json.loads((self.folder / FLAGS).read_text(encoding="utf-8"))
+        return describe({"cfg": flags, "model": {}}, str(self.folder / FLAGS))
+
+
+_ENTRIES = (
+    "source",
+    "target",
+    "max_source_length",
+    "max_target_length",
+    "target_vocabulary_size",
+    "quantization",
+    "parameters",
+)
+
+
+def check_installed() -> None:
+    """Says what to do where CTranslate2 is not installed.
+
+    Raises:
+        InputError: it isn't.
+    """
+    if importlib.util.find_spec("ctranslate2") is None:
+        raise InputError("CTranslate2 is not installed: pip install '.[export]'")
+
+
+def copy_segmentation(data: RecordedData, other: str | None, folder: Path) -> None:
+    """Copies how text becomes pieces: the record and the files that it names.
+
+    Args:
+        data: of the checkpoint.
+        other: see ``RecordedData.segmentation``.
+        folder: to copy to.
+    """
+    from owf_fairseq.data import segmentation
+    from owf_fairseq.data.recorded import NO_SEGMENTATION
+
+    name = segmentation.RECORD
+    if other == NO_SEGMENTATION:
+        write_json(folder / name, {"type": "none", "source": data.source, "target": data.target})
+        return
+    place = data.folder if other is None else Path(other)
+    record = json.loads((place / name).read_text(encoding="utf-8"))
+    for file in (name, *(record[entry] for entry in segmentation.KINDS[record["type"]].FILES)):
+        shutil.copyfile(place / file, folder / file)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON for people too; what JSON has no word for is written as text."""
+    write_lines(path, json.dumps(value, indent=1, ensure_ascii=False, default=as_plain).split("\n"))
+
+
+def as_plain(value: Any) -> Any:
+    """What JSON can hold of a flag's value."""
+    if hasattr(value, "__dict__"):  # a Namespace
+        return vars(value)
+    return value.tolist() if hasattr(value, "tolist") else str(value)

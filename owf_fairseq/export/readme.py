@@ -1,0 +1,91 @@
+"""What an exported folder says of itself to the one who serves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from owf_fairseq.data.segmentation import RECORD, moses_language
+from owf_fairseq.export.folder import FLAGS, ExportedModel
+from owf_fairseq.export.folder import RECORD as EXPORT_RECORD
+
+
+def readme(model: ExportedModel, output: Path) -> str:
+    """The README.md of a folder.
+
+    Args:
+        model: as read from where it is now.
+        output: where it will be.
+    """
+    record = model.record
+    files = {
+        "model.bin, config.json, *_vocabulary.json": f"CTranslate2's: weights in {record['quantization']}, vocabulary",
+        **_segmentation_files(model),
+        FLAGS: "the flags that the model was trained with",
+        EXPORT_RECORD: "languages, lengths, and how the export was verified",
+    }
+    verified = record["verification"]
+    return "\n".join(
+        [
+            f"# {record['arch']}, {record['source']} to {record['target']}, for CTranslate2",
+            "",
+            f"{record['parameters']:,} parameters, a shared one counted once. Exported by owf_fairseq "
+            f"{record['versions']['owf_fairseq']} for CTranslate2 {record['versions']['ctranslate2']} or later.",
+            f"On {verified['tokens']} tokens the largest difference of a log-probability from the checkpoint's was "
+            f"{verified['largest']:.2g}.",
+            "",
+            "```python",
+            *example(model, output),
+            "```",
+            "",
+            f"A sentence may have {model.max_source_length} pieces. `owf translate --backend ctranslate2 {output}` "
+            "translates files, whatever their lines hold.",
+            "",
+            "| file | |",
+            "|---|---|",
+            *(f"| {name} | {what} |" for name, what in files.items()),
+            "",
+        ]
+    )
+
+
+def _segmentation_files(model: ExportedModel) -> dict[str, str]:
+    record = json.loads((model.folder / RECORD).read_text(encoding="utf-8"))
+    kinds = {"sentencepiece": ("model", "the SentencePiece model"), "moses-bpe": ("codes", "the BPE codes")}
+    entry, what = kinds.get(record["type"], ("", ""))
+    return {RECORD: "how text becomes pieces", **({record[entry]: what} if entry else {})}
+
+
+def example(model: ExportedModel, output: Path) -> list[str]:
+    """Five lines of Python that translate a sentence, without this package."""
+    record = json.loads((model.folder / RECORD).read_text(encoding="utf-8"))
+    translator = f'translator = ctranslate2.Translator("{output}")'
+    options = "beam_size=5, max_decoding_length=250"
+    if record["type"] == "sentencepiece":
+        return [
+            "import ctranslate2, sentencepiece",
+            f'pieces = sentencepiece.SentencePieceProcessor(model_file="{output / record["model"]}")',
+            translator,
+            f'(found,) = translator.translate_batch([pieces.encode("{_SENTENCE}", out_type=str)], {options})',
+            "print(pieces.decode(found.hypotheses[0]))",
+        ]
+    if record["type"] == "moses-bpe":
+        source, target = (moses_language(record[side]) for side in ("source", "target"))
+        return [
+            "import ctranslate2, sacremoses, subword_nmt.apply_bpe",
+            f'tokens = sacremoses.MosesTokenizer("{source}").tokenize("{_SENTENCE}", aggressive_dash_splits=True)',
+            f'pieces = subword_nmt.apply_bpe.BPE(open("{output / record["codes"]}")).segment_tokens(tokens)',
+            f'(found,) = ctranslate2.Translator("{output}").translate_batch([pieces], {options})',
+            f'print(sacremoses.MosesDetokenizer("{target}").detokenize(" ".join(found.hypotheses[0])'
+            '.replace("@@ ", "").split()))',
+        ]
+    return [
+        "import ctranslate2",
+        translator,
+        'pieces = "put a sentence here , in the pieces that the model was trained on".split()',
+        f"(found,) = translator.translate_batch([pieces], {options})",
+        'print(" ".join(found.hypotheses[0]))',
+    ]
+
+
+_SENTENCE = "Put a sentence here."

@@ -1,0 +1,105 @@
+"""`owf benchmark` with CTranslate2: each model with each backend in one run, and what was exported before."""
+
+import json
+
+import pytest
+
+from owf_fairseq import cli
+from owf_fairseq.errors import InputError
+from owf_fairseq.evaluation.benchmark_names import Named, with_backends
+
+FAST = ["--cpu", "--runs", "1", "--warmup", "0", "--sentences", "2", "--beam", "2", "--lengths", "3/4"]
+
+
+def benchmark(capsys, *arguments):
+    """Status, and what was printed and said."""
+    status = cli.main(["benchmark", *map(str, arguments)])
+    return (status, *capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("backends", "expected"),
+    [
+        ((), [("a", "fairseq"), ("b", "fairseq")]),
+        (("ctranslate2:int8",), [("a", "ctranslate2:int8"), ("b", "ctranslate2:int8")]),
+        (
+            ("fairseq", "ctranslate2"),
+            [
+                *[("a", "fairseq"), ("b", "fairseq")],
+                *[("a@ctranslate2", "ctranslate2"), ("b@ctranslate2", "ctranslate2")],
+            ],
+        ),
+    ],
+)
+def test_every_model_is_decoded_by_every_backend(backends, expected):
+    found = with_backends([Named("a", "owf_tiny"), Named("b", "owf_tiny_no_dec")], backends)
+    assert [(one.name, str(one.choice)) for one in found] == expected
+
+
+@pytest.mark.parametrize("backends", [("fairseq:int8",), ("onnx",), ("ctranslate2:int4",), ("ctranslate2:",)])
+def test_there_is_no_such_backend(backends):
+    with pytest.raises(InputError, match="`--backend`"):
+        with_backends([Named("a", "owf_tiny")], backends)
+
+
+def test_archs_in_one_run(capsys, tmp_path):
+    path = tmp_path / "speed.json"
+    models = ["owf_tiny", "owf_tiny_one_wide_ffn", "--vocab-size", "60", "--memory", "--calibrate"]
+    status, out, _ = benchmark(
+        capsys, *models, *FAST, "--backend", "fairseq,ctranslate2,ctranslate2:int8", "--json", path
+    )
+    assert status == 0
+    data = json.loads(path.read_text())
+    assert "ctranslate2" in data["versions"]
+    assert [(model["name"], model["backend"], model["precision"]) for model in data["models"]] == [
+        ("owf_tiny", "fairseq", "float32"),
+        ("owf_tiny_one_wide_ffn", "fairseq", "float32"),
+        ("owf_tiny@ctranslate2", "ctranslate2", "float32"),
+        ("owf_tiny_one_wide_ffn@ctranslate2", "ctranslate2", "float32"),
+        ("owf_tiny@ctranslate2:int8", "ctranslate2", "int8_float32"),
+        ("owf_tiny_one_wide_ffn@ctranslate2:int8", "ctranslate2", "int8_float32"),
+    ]
+    fairseq, _, exported, _, int8, _ = data["models"]
+    assert exported["parameters"] == fairseq["parameters"]
+    # its file has the positions too
+    assert int8["weights_mb"] < fairseq["weights_mb"] < exported["weights_mb"] < fairseq["weights_mb"] + 0.4
+    for entry in data["measurements"]:
+        assert entry["failure"] is None
+        assert entry["tokens_per_s"]["mean"] > 0
+        assert entry["target_length"] == 4
+        assert entry["peak_memory_mb"] > 0
+        assert entry["bandwidth_percent"] > 0
+    assert "ctranslate2, int8_float32" in out
+
+
+def test_what_was_exported_beside_its_checkpoint(copier, exported_copier, capsys, tmp_path):
+    path, text = tmp_path / "speed.json", tmp_path / "text"
+    text.write_text("the lamp opens the door.\nthe fan stops the heater.\n")
+    flags = ["--cpu", "--runs", "1", "--warmup", "0", "--input", text, "--json", path]
+    status, _, err = benchmark(capsys, copier, exported_copier, *flags, "--backend", "fairseq,ctranslate2")
+    assert (status, "warning" in err) == (0, False)
+    data = json.loads(path.read_text())
+    names = [model["name"] for model in data["models"]]
+    assert names == ["model", "model@ctranslate2", "ctranslate2"]
+    assert len({model["arch"] for model in data["models"]}) == 1
+    # the translations are the same, so that as many tokens are
+    assert len({entry["target_length"] for entry in data["measurements"]}) == 1
+
+
+def test_what_cannot_be_measured(copier, exported_copier, capsys, tmp_path):
+    status, _, err = benchmark(
+        capsys, "owf_decoder_only_tiny", "owf_tiny", "--activation-fn", "linear", "--backend", "ctranslate2", *FAST
+    )
+    assert status == 2
+    assert "`--backend ctranslate2`, owf_decoder_only_tiny: `--arch owf_decoder_only_tiny` is decoder-only" in err
+    assert "`--activation-fn` must be one of relu" in err
+    status, _, err = benchmark(capsys, f"{copier}:{copier}", "--backend", "ctranslate2", *FAST)
+    assert (status, "has no ensembles" in err) == (2, True)
+    status, _, err = benchmark(capsys, exported_copier, "--backend", "fairseq", *FAST)
+    assert (status, "which `--backend fairseq` can't read" in err) == (2, True)
+    status, _, err = benchmark(capsys, tmp_path, *FAST)
+    assert (status, "is no folder that `owf export` made" in err) == (2, True)
+    status, _, err = benchmark(capsys, "owf_tiny", "--predict", "--backend", "ctranslate2")
+    assert (status, "`--backend` measures, and `--predict` does not" in err) == (2, True)
+    status, _, err = benchmark(capsys, exported_copier, "--data", tmp_path, *FAST)
+    assert (status, "`--data` is for checkpoints" in err) == (2, True)

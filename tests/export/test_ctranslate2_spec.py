@@ -1,0 +1,88 @@
+"""Every encoder-decoder arch and pattern computes in CTranslate2 what it computes in fairseq, and is stored once."""
+
+import os
+
+import ctranslate2
+import pytest
+import torch
+from models_for_tests import EOS, TINY_ARCHS, VOCABULARY, make_model, make_task
+
+from owf_fairseq.decoding.fairseq_backend import FairseqBackend
+from owf_fairseq.decoding.forced import token_log_probabilities
+from owf_fairseq.export.ctranslate2_spec import ModelConverter
+
+PRE_NORM = ("--encoder-normalize-before", "--decoder-normalize-before")
+FLAGS = {
+    "learned positions": ("--encoder-learned-pos", "--decoder-learned-pos"),
+    "embeddings that are not scaled": ("--no-scale-embedding",),
+    "layer norm of embeddings": ("--layernorm-embedding",),
+    "three matrices of embeddings": (),
+    "two widths": ("--encoder-embed-dim", "32", "--decoder-embed-dim", "64"),
+    "stacks of different depth": ("--encoder-layers", "3", "--decoder-layers", "1", *PRE_NORM),
+    "few positions": ("--max-source-positions", "12", "--max-target-positions", "14"),
+    "a layer norm for each layer": ("--encoder-ffn", "shared", "--ffn-layer-norm", "per-layer"),
+    "sandwich": ("--encoder-ffn", "sandwich", "--decoder-ffn", "none"),
+    **{activation: ("--activation-fn", activation) for activation in ("gelu", "gelu_accurate", "gelu_fast", "tanh")},
+}
+
+
+def difference(model, folder):
+    """The largest difference of a log-probability, over sentences of several lengths."""
+    model.eval()
+    dictionary = make_task().source_dictionary
+    ModelConverter(model, dictionary, dictionary).convert(str(folder))
+    translator = ctranslate2.Translator(str(folder), intra_threads=1)
+    generator = torch.Generator().manual_seed(5)
+    largest = 0.0
+    for lengths in ((1, 3), (4, 1), (11, 13)):
+        source, target = (
+            torch.cat([torch.randint(4, VOCABULARY, (n,), generator=generator), torch.tensor([EOS])]) for n in lengths
+        )
+        pieces = [[dictionary[number] for number in numbers[:-1]] for numbers in (source, target)]
+        (scored,) = translator.score_batch([pieces[0]], [pieces[1]])
+        expected = token_log_probabilities(model, source, target)
+        assert len(scored.log_probs) == len(target)
+        assert expected.std() > 0.01 or len(target) < 3
+        largest = max(largest, (expected - torch.tensor(scored.log_probs)).abs().max().item())
+    return largest
+
+
+def test_there_are_archs():
+    assert len(TINY_ARCHS) > 20
+
+
+@pytest.mark.parametrize("norm", [(), PRE_NORM], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("arch", TINY_ARCHS)
+def test_every_arch_gives_the_same_log_probabilities(arch, norm, tmp_path):
+    assert difference(make_model(arch, "--share-all-embeddings", *norm), tmp_path / "exported") < 1e-4
+
+
+@pytest.mark.parametrize("what", FLAGS)
+def test_what_else_a_model_may_have(what, tmp_path):
+    assert difference(make_model("owf_tiny", *FLAGS[what]), tmp_path / "exported") < 1e-4
+
+
+@pytest.mark.parametrize(
+    "arch", ["owf_tiny", "owf_tiny_one_wide_ffn", "owf_tiny_cycle_rev_3", "owf_tiny_attention_sss"]
+)
+def test_shared_blocks_are_stored_once(arch, tmp_path):
+    model = make_model(arch, "--share-all-embeddings", "--encoder-embed-dim", "64", "--decoder-embed-dim", "64")
+    dictionary = make_task().source_dictionary
+    parameters = sum(weight.numel() for weight in model.parameters())
+    ModelConverter(model.eval(), dictionary, dictionary).convert(str(tmp_path / "exported"))
+    positions = 4 * 64 * 1024
+    # names of variables, and the FFN of width 8 that stands for a dropped one; a second block would be 65,000
+    overhead = 24_000
+    size = os.path.getsize(tmp_path / "exported/model.bin")
+    assert 4 * parameters + positions < size < 4 * parameters + positions + overhead
+
+
+@pytest.mark.parametrize(("quantization", "size_of_a_value"), [("float32", 4), ("float16", 2), ("int8", 1)])
+def test_a_wide_model_takes_as_many_bytes_as_it_has_parameters(quantization, size_of_a_value, tmp_path):
+    flags = ("--encoder-embed-dim", "256", "--decoder-embed-dim", "256", "--encoder-ffn-embed-dim", "40000")
+    flags += ("--max-source-positions", "64", "--max-target-positions", "64")
+    backend = FairseqBackend.from_arch("owf_tiny_one_wide_ffn", 8000, flags, cpu=True, packed=False)
+    converter = ModelConverter(backend.models[0], backend.source, backend.target, half_positions=quantization == "int8")
+    converter.convert(str(tmp_path / "exported"), quantization=quantization)
+    size = os.path.getsize(tmp_path / "exported/model.bin")
+    assert size < 1.02 * size_of_a_value * backend.parameters[0]
