@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import os
 import platform
 import re
 import subprocess
@@ -201,3 +202,23 @@ def _last_line(text: str) -> str:
     """Where Python puts the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return re.sub(r"\s+", " ", lines[-1])[:300] if lines else "no message"
+
+
+def machine_facts(device: str) -> dict[str, Any]:
+    """Versions and the machine, without names of hosts, users or folders.
+
+    Args:
+        device: what models run on, as users know it.
+    """
+    installed = {found.metadata["Name"]: found.version for found in importlib.metadata.distributions()}
+    names = [name for name in ("torch", *FAIRSEQ_DISTRIBUTIONS, "ctranslate2") if name in installed]
+    versions = {"owf_fairseq": __version__, "python": platform.python_version()}
+    return {
+        "versions": {**versions, **{name: installed[name] for name in names}},
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cpus": os.cpu_count(),
+            "device": device,
+        },
+    }

@@ -32,7 +32,8 @@ from training_log import ENDS, Training, read_training, telling_line
 
 from owf_fairseq import USER_DIR
 from owf_fairseq.data.lines import write_lines
-from owf_fairseq.evaluation.speed_report import machine_facts, spread_cell
+from owf_fairseq.evaluation.speed_report import spread_cell
+from owf_fairseq.installation import machine_facts
 from owf_fairseq.sharing import arch_name
 from owf_fairseq.tables import Report, number
 
@@ -246,7 +247,7 @@ def report(rows: Sequence[Row], device: str, plan: Plan, seconds: float) -> Repo
         elif row.decoding is not None and row.failure is None:
             shown[:2] = spread_cell(row.decoding["tokens_per_s"], 1), number(row.decoding["ratio"]["median"], 2)
         cells.append([row.part, row.model, *shown, "FAILED" if row.failure else "ok"])
-    facts = machine_facts("fairseq", device)
+    facts = machine_facts(device)
     versions = "; ".join(f"{name} {version}" for name, version in facts["versions"].items())
     notes = [f"{device}; {versions}; {seconds:.0f} s."]
     notes += [NO_GPU] if device == "CPU" else []

@@ -20,7 +20,7 @@ from fairseq.data.multilingual.multilingual_utils import augment_dictionary, get
 from owf_fairseq.data.lines import PathLike, read_lines, write_lines
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
-from owf_fairseq.decoding.fairseq_backend import FairseqBackend, choose_device, joined
+from owf_fairseq.decoding.fairseq_backend import FairseqBackend, choose_device
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.decoding.translator import Batching, Translator
 from owf_fairseq.errors import InputError, collect
@@ -173,7 +173,7 @@ class MultilingualBackend(FairseqBackend):
         if problems or device is None or tags is None or found is None:
             raise InputError(problems)
         recorded = DirectionData(found.folder, found.source, found.target, tags)
-        source, target = joined(*recorded.dictionaries())
+        source, target = recorded.joined_dictionaries()
         return cls([stored.build(source, target)], source, target, device, fp16, packed, recorded, tags=tags)
 
     def choose(self, direction: str) -> None:
@@ -196,7 +196,7 @@ class MultilingualBackend(FairseqBackend):
             return super().search(batch, options)
         longer = replace(options, max_len_b=options.max_len_b + 1, min_len=options.min_len + 1)
         return [
-            [Hypothesis(one.pieces[1:], one.score, one.token_scores[1:]) for one in found]
+            [Hypothesis(one.pieces[1:], one.score, one.log_probability) for one in found]
             for found in super().search(batch, longer)
         ]
 
@@ -271,7 +271,7 @@ def translate_directions(
         with Progress("sentences", len(lines[source]), label=direction) as progress:
             translator = Translator(
                 backend,
-                backend.segmentation,
+                backend.segmentation(),
                 options or SearchOptions(),
                 batching or Batching(),
                 warn=progress.say,

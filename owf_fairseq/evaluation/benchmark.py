@@ -151,7 +151,8 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
         InputError: a model cannot be loaded, or the text has no line for all of them.
     """
     from owf_fairseq.decoding.fairseq_backend import FairseqBackend
-    from owf_fairseq.evaluation.speed_report import Measured, as_data, machine_facts
+    from owf_fairseq.evaluation.speed_report import Measured, as_data
+    from owf_fairseq.installation import machine_facts
 
     with torch_threads(options.threads), exported(candidates, options.data) as candidates:
         problems: list[str] = []

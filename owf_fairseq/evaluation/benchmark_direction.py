@@ -23,7 +23,7 @@ class DirectionCandidate(Candidate):
         direction: as ``de-en``.
     """
 
-    direction: str
+    direction: str = ""
 
     def load(self, loading: Loading) -> MultilingualBackend:
         """See ``Candidate``."""

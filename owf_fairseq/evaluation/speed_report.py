@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from owf_fairseq import __version__
 from owf_fairseq.decoding.backends import FAIRSEQ
 from owf_fairseq.evaluation.benchmark_models import Candidate
 from owf_fairseq.evaluation.calibration import Calibration
 from owf_fairseq.evaluation.cost_model import Workload, cost, value_bytes
 from owf_fairseq.evaluation.speed import OUT_OF_MEMORY, Measurement, Setting, Spread
 from owf_fairseq.evaluation.speed_tables import TEXT, Entry, batch_size_table, mean_lengths
-from owf_fairseq.installation import FAIRSEQ_DISTRIBUTIONS
 from owf_fairseq.naming import configuration_label
 from owf_fairseq.tables import Report, number, with_deviation
 
@@ -49,7 +44,7 @@ def as_data(measured: Measured, machine: Data, options: Data) -> Data:
 
     Args:
         measured: what to report.
-        machine: where, see ``machine_facts``.
+        machine: where, see ``installation.machine_facts``.
         options: of the command.
     """
     calibration = measured.calibration
@@ -67,26 +62,6 @@ def as_data(measured: Measured, machine: Data, options: Data) -> Data:
             for row in range(len(measured.settings))
             for model in range(len(measured.candidates))
         ],
-    }
-
-
-def machine_facts(device: str) -> Data:
-    """Versions and the machine, without names of hosts, users or folders.
-
-    Args:
-        device: what models run on, as users know it.
-    """
-    installed = {found.metadata["Name"]: found.version for found in importlib.metadata.distributions()}
-    names = [name for name in ("torch", *FAIRSEQ_DISTRIBUTIONS, "ctranslate2") if name in installed]
-    versions = {"owf_fairseq": __version__, "python": platform.python_version()}
-    return {
-        "versions": {**versions, **{name: installed[name] for name in names}},
-        "machine": {
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "cpus": os.cpu_count(),
-            "device": device,
-        },
     }
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from owf_fairseq import USER_DIR
 from owf_fairseq.data.lines import write_lines
-from owf_fairseq.evaluation.speed_report import machine_facts
+from owf_fairseq.installation import machine_facts
 
 RECORD = "resolved.yaml"
 
@@ -45,7 +45,7 @@ def make_record(
         processes: that train together.
         device: ``cpu`` or ``cuda``.
     """
-    facts = machine_facts("fairseq", device)
+    facts = machine_facts(device)
     return {
         "config": config,
         "flags": {name: values[0] if len(values) == 1 else list(values) or "true" for name, values in flags.items()},

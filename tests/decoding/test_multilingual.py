@@ -105,7 +105,7 @@ def test_translations_are_those_of_fairseq_generate(scheme, data, train, tmp_pat
     texts_of, scores = generated(data, checkpoint, scheme, "fr-en", 20)
     model.choose("fr-en")
     options = SearchOptions(beam=3, max_len_a=0, max_len_b=20)
-    found = model.search([model.segmentation.encode(line).split() for line in read_lines(texts["fr"])], options)
+    found = model.search([model.segmentation().encode(line).split() for line in read_lines(texts["fr"])], options)
     assert [" ".join(best.pieces) for best, *_ in found] == texts_of == made["fr-en"]
     assert [best.score for best, *_ in found] == pytest.approx(scores, abs=1e-3)
     # it has learnt by now which language a tag stands for
