@@ -2,7 +2,7 @@
 """Would it pay to multiply only by the units of an encoder's FFN that are active after the ReLU?
 
     python scripts/active_units.py runs/quickstart-en-de/owf_small_one_wide_ffn/checkpoint_best.pt \
-        --input runs/quickstart-en-de/corpus/test.en
+        --input runs/quickstart-en-de/raw/test.en
 
 Prints, by length of the sentence, the share of units that are active for a word, and for any word: the latter have to
 be read and multiplied. Then, for the second matrix of a One Wide FFN of size big, milliseconds of the whole product,

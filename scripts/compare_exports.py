@@ -3,7 +3,7 @@
 example:
   python scripts/compare_exports.py runs/quickstart-en-de/owf_small/checkpoint_best.pt \\
       runs/quickstart-en-de/owf_small_one_wide_ffn/checkpoint_best.pt \\
-      --input runs/quickstart-en-de/corpus/test.en --ref runs/quickstart-en-de/corpus/test.de
+      --input runs/quickstart-en-de/raw/test.en --ref runs/quickstart-en-de/raw/test.de
 
 For each model and precision: the file's size, the largest difference of a token's log-probability, how many of the best
 hypotheses (beam 5) are the same, and BLEU beside fairseq's. Sentences that differ are listed on standard error.

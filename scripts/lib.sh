@@ -101,9 +101,6 @@ step() {
   say "$name: $(minutes $((SECONDS - start)))"
 }
 
-# steps_seconds: the seconds that all steps in $STEPS took together, whenever they ran.
-steps_seconds() { cat "$STEPS"/*.done | awk '{ total += $1 } END { print total + 0 }'; }
-
 # same_settings FILE TEXT: refuses a run folder that was begun with other settings, whose steps would be mixed.
 same_settings() {
   if [ ! -e "$1" ]; then

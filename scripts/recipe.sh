@@ -5,7 +5,7 @@
 #     OUTPUT/data                          preprocess.sh   fairseq's binary data, or its shards: data/shard-00, ...
 #     OUTPUT/NAME/checkpoint_*.pt          train.sh        NAME: a config's file name without .yaml
 #     OUTPUT/NAME/test.LANG                generate.sh
-#     OUTPUT/scores.json, OUTPUT/table.md  evaluate.sh
+#     OUTPUT/scores.json, OUTPUT/table.md  evaluate.sh, and with its --speed OUTPUT/speed.json
 #
 # Programs (owf, sacrebleu, ...) are those of $OWF_VENV/bin or .venv/bin in the checkout, else those on the PATH.
 # shellcheck shell=bash
@@ -14,11 +14,26 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 DATASET=$(basename "$(cd "$(dirname "$0")" && pwd)") # the folder of the script, and of its configs
-OUTPUT=$ROOT/runs/$DATASET
+OUTPUT=
 LIMIT=
 LOCAL=
 CONFIGS=()
 REST=()
+
+# default_output: the folder where the dataset's configs have their data.
+default_output() {
+  local folder
+  folder=$(sed -n 's|^data: \(.*\)/data$|\1|p' "$ROOT/configs/$DATASET/_base.yaml" 2>/dev/null) || true
+  printf '%s\n' "$ROOT/${folder:-runs/$DATASET}"
+}
+
+# whole_number FLAG VALUE: refuses what is none; no value is fine.
+whole_number() {
+  case $2 in
+    '') ;;
+    0* | *[!0-9]*) usage_error "$1 must be a whole number above 0, but is $2" ;;
+  esac
+}
 
 # parse FLAGS COMMAND "$@": reads the command line of the script.
 #   FLAGS    the script's own, with spaces between: --limit= takes a value and sets $LIMIT; --both-references is a
@@ -55,10 +70,8 @@ parse() {
   if [[ $flags == *" CONFIG "* && ${#CONFIGS[@]} -eq 0 ]]; then
     usage_error "name at least one CONFIG, as in configs/$DATASET; see --help"
   fi
-  case $LIMIT in
-    '') ;;
-    0* | *[!0-9]*) usage_error "--limit must be a whole number above 0, but is $LIMIT" ;;
-  esac
+  whole_number --limit "$LIMIT"
+  [ -n "$OUTPUT" ] || OUTPUT=$(default_output)
   case $OUTPUT in
     /*) ;;
     *) OUTPUT=$PWD/$OUTPUT ;;
@@ -229,12 +242,17 @@ translate_test() {
 }
 
 # evaluate_test SRC TGT REFERENCE...: scores the translations of $CONFIGS, compares them with the first, and prints them
-# beside the rows of the paper's table $TABLE. $METRICS and $REST go to `owf evaluate`.
+# beside the rows of the paper's table $TABLE. $METRICS and $REST go to `owf evaluate`. If $SPEED is set, the speed is
+# measured on so many sentences.
 METRICS=(bleu chrf)
 TABLE=one_wide
+PAIR= # the paper's data whose rows stand beside; SRC-TGT by default
+SPEED=
+CPU=
 evaluate_test() {
-  local source=$1 target=$2 config name reference hypotheses=() references=()
+  local source=$1 target=$2 config name reference hypotheses=() references=() results=("$OUTPUT/scores.json")
   shift 2
+  whole_number --speed "$SPEED"
   for config in "${CONFIGS[@]}"; do
     name=$(config_name "$config")
     needs "$OUTPUT/$name/test.$target" "generate.sh $name"
@@ -246,9 +264,26 @@ evaluate_test() {
   done
   owf evaluate "${hypotheses[@]}" --ref "${references[@]}" --src "$(first_lines "$OUTPUT/raw/test.$source")" \
     --target-lang "$target" --baseline "$(config_name "${CONFIGS[0]}")" --metrics "${METRICS[@]}" \
-    --json "$OUTPUT/scores.json" --overwrite ${REST[@]+"${REST[@]}"}
-  owf report "$OUTPUT/scores.json" --table "$TABLE" --pair "$source-$target" --only-ours \
+    --json "$OUTPUT/scores.json" --overwrite ${CPU:+--cpu} ${REST[@]+"${REST[@]}"}
+  if [ -n "$SPEED" ]; then
+    measure_speed "$OUTPUT/raw/test.$source"
+    results+=("$OUTPUT/speed.json")
+  fi
+  owf report "${results[@]}" --table "$TABLE" --pair "${PAIR:-$source-$target}" --only-ours \
     --output "$OUTPUT/table.md" --overwrite
+}
+
+# measure_speed FILE: as the paper does, one sentence at a time, beam 5, five runs; all of $CONFIGS in turn in each.
+measure_speed() {
+  local config checkpoint newest='' models=() data
+  for config in "${CONFIGS[@]}"; do
+    checkpoint=$OUTPUT/$(config_name "$config")/$CHECKPOINT
+    models+=("$(config_name "$config")=$checkpoint")
+    if [ -z "$newest" ] || [ "$checkpoint" -nt "$newest" ]; then newest=$checkpoint; fi
+  done
+  data=$(data_folders)
+  step_on "$SPEED ${CPU:+--cpu} ${models[*]}" "$newest" speed owf benchmark "${models[@]}" --data "${data%%:*}" \
+    --input "$1" --sentences "$SPEED" ${CPU:+--cpu} --json "$OUTPUT/speed.json" --overwrite
 }
 
 # add_comet: COMET to $METRICS, if it is installed.

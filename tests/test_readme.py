@@ -39,7 +39,7 @@ def quickstart_folder(tmp_path_factory):
     """A folder as it is after the quickstart: the package, and toy text prepared where the README looks for it."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "owf_fairseq").symlink_to(USER_DIR)
-    corpus = folder / "runs/quickstart-en-de/corpus"
+    corpus = folder / "runs/quickstart-en-de/raw"
     corpus.mkdir(parents=True)
     for split, sentences in (("train", 200), ("valid", 10), ("test", 10)):
         english = [f"turn on light number {number} in room {number % 7}" for number in range(sentences)]

@@ -11,7 +11,7 @@ import pytest
 from fairseq_for_tests import REPOSITORY
 
 FOLDER = REPOSITORY / "scripts"
-SHARED = {"lib.sh", "recipe.sh"}
+SHARED = {"lib.sh", "recipe.sh", "walk.sh"}
 """Read by the other scripts."""
 PROGRAMS = [script for script in sorted(FOLDER.rglob("*.sh")) if script.name not in SHARED]
 PYTHON_PROGRAMS = sorted(FOLDER.rglob("*.py"))
@@ -28,9 +28,9 @@ def run(*command):
 
 
 def test_there_are_scripts():
-    assert {"quickstart.sh", "test.sh", "test_matrix.sh"} <= {script.name for script in PROGRAMS}
+    assert {"quickstart.sh", "reproduce_tables.sh", "test.sh", "test_matrix.sh"} <= {script.name for script in PROGRAMS}
     assert {"bench_training.py", "bench_products.py", "warm_start.py"} <= {script.name for script in PYTHON_PROGRAMS}
-    assert {"multi30k", "wmt22_en_de"} <= {folder.name for folder in DATASETS}
+    assert {"multi30k", "quickstart", "wmt22_en_de"} <= {folder.name for folder in DATASETS}
 
 
 @pytest.mark.parametrize("script", PROGRAMS, ids=name_of)

@@ -7,12 +7,14 @@
 # CONFIG ...    as in train.sh; the others are compared with the first
 # --table NAME  of the paper, whose rows stand beside (default: one_wide; see `owf report --help`)
 # --limit N     as in generate.sh
-# --output DIR  the run's folder (default: runs/multi30k); makes scores.json and table.md
+# --speed N     measure the speed too, on the first N sentences
+# --cpu         use no GPU, for COMET and the speed
+# --output DIR  the run's folder (default: runs/multi30k); makes scores.json, speed.json, table.md
 # All other words go to `owf evaluate`.
 
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "CONFIG --table= --limit=" "owf evaluate" "$@"
+parse "CONFIG --table= --limit= --speed= --cpu" "owf evaluate" "$@"
 
 {
   evaluate_test en de "$OUTPUT/raw/test.de"

@@ -9,13 +9,15 @@
 # --both-references  score with references A and B (default: A only, as the paper's signature nrefs:1 says)
 # --table NAME       of the paper, whose rows stand beside (default: one_wide; see `owf report --help`)
 # --limit N          as in generate.sh
-# --output DIR       the run's folder (default: runs/wmt22_en_de); makes scores.json and table.md
+# --speed N          measure the speed too, on the first N sentences
+# --cpu              use no GPU, for COMET and the speed
+# --output DIR       the run's folder (default: runs/wmt22_en_de); makes scores.json, speed.json, table.md
 # All other words go to `owf evaluate`.
 
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 BOTH_REFERENCES=
-parse "CONFIG --both-references --table= --limit=" "owf evaluate" "$@"
+parse "CONFIG --both-references --table= --limit= --speed= --cpu" "owf evaluate" "$@"
 
 {
   add_comet
