@@ -15,12 +15,14 @@ import argparse
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from owf_fairseq.data.lines import read_lines
+from owf_fairseq.data.outputs import check_output_file, write_output
 from owf_fairseq.decoding.backends import load_backend
 from owf_fairseq.decoding.translator import Translator
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, collect
 from owf_fairseq.export.export import export
 from owf_fairseq.export.folder import QUANTIZATIONS
 from owf_fairseq.progress import Progress
@@ -41,9 +43,7 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", help="write the numbers as JSON")
     args = parser.parse_args()
     try:
-        lines, references = (read_lines(path)[: args.lines] for path in (args.input, args.ref))
-        if len(lines) != len(references):
-            raise InputError(f"`--input` has {len(lines)} lines, and `--ref` {len(references)}: they must be as many")
+        lines, references = read_text(args)
         rows = [row for path in args.checkpoints for row in compare(path, lines, references, args.quantizations)]
     except InputError as error:
         print("\n".join(error.problems), file=sys.stderr)
@@ -53,8 +53,21 @@ def main() -> int:
     print(table.as_markdown())
     print(f"\n{notes[0]}")
     if args.json:
-        Path(args.json).write_text(table.as_json() + "\n", encoding="utf-8")
+        write_output("--json", args.json, table.as_json().split("\n"))
     return 0
+
+
+def read_text(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """Both sides; refuses what would fail only after the work."""
+    problems = check_output_file("--json", args.json, overwrite=True, inputs=[args.input, args.ref])
+    if args.lines < 1:
+        problems.append(f"`--lines` must be at least 1, but is {args.lines}")
+    source, reference = (collect(problems, partial(read_lines, path)) or [] for path in (args.input, args.ref))
+    if len(source) != len(reference):
+        problems.append(f"`--input` has {len(source)} lines, and `--ref` {len(reference)}: they must be as many")
+    if problems:
+        raise InputError(problems)
+    return source[: args.lines], reference[: args.lines]
 
 
 def compare(path: str, lines: list[str], references: list[str], quantizations: list[str]) -> list[list[str]]:

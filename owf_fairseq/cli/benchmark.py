@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how it is measured")
     how.add_argument("--runs", type=int, metavar="N", help="times that everything is decoded (default: 5)")
     how.add_argument("--warmup", type=int, metavar="N", help="untimed searches before (default: 1)")
-    how.add_argument("--threads", type=int, metavar="N", help="of torch (default: 1)")
+    how.add_argument("--threads", type=int, metavar="N", help="of a search (default: 1)")
     how.add_argument(
         "--backend",
         type=names_by_commas,

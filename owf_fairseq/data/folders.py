@@ -25,7 +25,10 @@ def check_output(path: PathLike, command: str) -> list[str]:
     """
     folder = Path(path)
     if not os.path.lexists(folder):
-        return []
+        parent = next(place for place in Path(os.path.abspath(folder)).parents if os.path.lexists(place))
+        if parent.is_dir() and os.access(parent, os.W_OK):
+            return []
+        return [f"`--output` {folder} can't be made: {parent} is no folder that may be written to"]
     if folder.is_symlink() or not folder.is_dir():
         return [f"`--output` {folder} is not a folder: name a folder that doesn't exist yet"]
     present = _files(folder)

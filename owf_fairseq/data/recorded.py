@@ -69,15 +69,19 @@ class RecordedData:
         Raises:
             InputError: there are dictionaries, but no text.
         """
-        from fairseq.data import data_utils
+        from fairseq.data import indexed_dataset
 
         source, _ = self.dictionaries()
         for split in ("valid", "test", "train"):
             for pair in (f"{self.source}-{self.target}", f"{self.target}-{self.source}"):
-                prefix = self.folder / f"{split}.{pair}.{self.source}"
-                if not prefix.with_name(f"{prefix.name}.idx").is_file():
+                prefix = str(self.folder / f"{split}.{pair}.{self.source}")
+                if not all(os.path.isfile(f"{prefix}.{kind}") for kind in ("idx", "bin")):
                     continue
-                found = data_utils.load_indexed_dataset(str(prefix), source)
+                try:
+                    found = indexed_dataset.make_dataset(prefix, indexed_dataset.infer_dataset_impl(prefix))
+                    len(found)
+                except (AssertionError, AttributeError, OSError, TypeError, ValueError) as error:
+                    raise InputError(f"{prefix}.idx is damaged ({error}): make the data again") from error
                 some = [found[n].tolist() for n in range(min(number, len(found)))]
                 return [[source[n] for n in sentence if n != source.eos()] for sentence in some]
         raise InputError(

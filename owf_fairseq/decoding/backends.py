@@ -67,6 +67,8 @@ def load_backend(
         InputError: with every problem of the model and of the flags beside it.
     """
     if (backend or backend_of(model)) == FAIRSEQ:
+        if os.path.isdir(model):
+            raise InputError(f"`--backend fairseq` needs a checkpoint, but {model} is a folder: leave the flag away")
         from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
         return FairseqBackend.from_checkpoint(model, data, cpu, fp16)
@@ -81,10 +83,14 @@ def load_backend(
 def misplaced(model: str, data: str | None, fp16: bool) -> list[str]:
     """What does not go with an exported model, a sentence each."""
     problems = []
-    if not os.path.isdir(model):
+    if os.path.isfile(model):
         problems.append(
-            f"`--backend ctranslate2` needs a folder that `owf export` made, but {model} is none: `owf export {model} "
-            "--output DIR` makes one of a checkpoint"
+            f"`--backend ctranslate2` needs a folder that `owf export` made, but {model} is a file: `owf export "
+            f"{model} --output DIR` makes one of a checkpoint"
+        )
+    elif not os.path.isdir(model):
+        problems.append(
+            f"`--backend ctranslate2` needs a folder that `owf export` made, but there is no folder {model}"
         )
     if data is not None:
         problems.append("`--data` is for checkpoints: an exported model has its vocabulary in its folder")

@@ -9,6 +9,7 @@ from typing import Any
 from owf_fairseq.data.lines import PathLike
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
+from owf_fairseq.errors import InputError
 from owf_fairseq.export.folder import ExportedModel, check_installed
 
 _PADDING = "<pad>"
@@ -18,8 +19,9 @@ _ALMOST_NO_PENALTY = 1e-9
 class CTranslate2Backend:
     """A ``search.Backend`` that runs an exported model. Several threads may search at the same time.
 
-    The search is fairseq's, apart from two things. CTranslate2 normalises probabilities after it has ruled a symbol
-    out, and not before. And a hypothesis that reaches its length cap ends there with whatever piece is next best, and
+    The search is fairseq's, apart from three things. CTranslate2 normalises probabilities after it has ruled a symbol
+    out, and not before, as the end of a sentence is up to ``min_len``. All hypotheses that end in one step count, also
+    where the beam has fewer places left. And one that reaches its length cap ends with whatever piece is next best, and
     not with the end-of-sentence symbol: the piece is left out here, but its probability is in the score.
 
     Args:
@@ -40,11 +42,17 @@ class CTranslate2Backend:
 
         self.exported = ExportedModel.read(folder)
         device = "cuda" if not cpu and ctranslate2.get_cuda_device_count() else "cpu"
-        self.translator: Any = ctranslate2.Translator(
-            os.fspath(folder), device=device, intra_threads=threads, inter_threads=searches
-        )
+        try:
+            self.translator: Any = ctranslate2.Translator(
+                os.fspath(folder), device=device, intra_threads=threads, inter_threads=searches
+            )
+        except (RuntimeError, ValueError) as error:
+            raise InputError(
+                f"CTranslate2 can't read {os.fspath(folder)} ({error}): export the checkpoint again"
+            ) from error
+        self.threads = threads
         self.precision: str = self.translator.compute_type
-        self.device_name = "GPU" if device == "cuda" else "CPU"
+        self.device_name = name_of(device)
         self.max_source_length = self.exported.max_source_length
         self.max_target_length = self.exported.max_target_length
 
@@ -98,3 +106,12 @@ class CTranslate2Backend:
             ]
             for result in results
         ]
+
+
+def name_of(device: str) -> str:
+    """A device as users know it."""
+    if device == "cpu":
+        return "CPU"
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "GPU"

@@ -16,6 +16,7 @@ from owf_fairseq import compat
 from owf_fairseq.data.lines import PathLike
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
+from owf_fairseq.decoding.forced import numbers
 from owf_fairseq.decoding.generator import CappedEnsemble, CappedGenerator
 from owf_fairseq.decoding.packed import pack
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
@@ -164,7 +165,7 @@ class FairseqBackend:
     @torch.inference_mode()
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
         """See ``search.Backend``."""
-        sources = [self._numbers(pieces) for pieces in batch]
+        sources = [numbers(self.source, pieces) for pieces in batch]
         tokens = data_utils.collate_tokens(sources, self.source.pad(), self.source.eos(), left_pad=True)
         lengths = torch.tensor([len(source) for source in sources])
 
@@ -191,16 +192,9 @@ class FairseqBackend:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def _numbers(self, pieces: Sequence[str]) -> Tensor:
-        """The numbers of pieces and the end-of-sentence symbol."""
-        unknown = self.source.unk()
-        known = self.source.indices
-        return torch.tensor([*(known.get(piece, unknown) for piece in pieces), self.source.eos()])
-
     def _hypothesis(self, found: dict[str, Tensor]) -> Hypothesis:
-        numbers = found["tokens"].tolist()[:-1]
         return Hypothesis(
-            pieces=tuple(self.target[number] for number in numbers),
+            pieces=tuple(self.target[number] for number in found["tokens"].tolist()[:-1]),
             score=float(found["score"]),
             log_probability=float(found["positional_scores"].sum()),
         )

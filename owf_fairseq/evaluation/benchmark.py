@@ -38,7 +38,7 @@ class BenchmarkOptions:
             start (default all).
         batch_sizes, beam: of the search.
         runs, warmup: see ``speed.measure``.
-        threads: of torch.
+        threads: of a search.
         vocab_size: of archs.
         data: the folder of checkpoints' binary data, if it is not where they were trained.
         memory: measure peak memory too.
@@ -95,6 +95,8 @@ def prepare(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOpti
     Raises:
         InputError: with every problem.
     """
+    import torch
+
     from owf_fairseq.decoding.fairseq_backend import choose_device
 
     problems = options.problems()
@@ -103,9 +105,12 @@ def prepare(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOpti
         problems.append(
             "`--fp16` is for fairseq: an exported model has its own precision (`--backend ctranslate2:float16`)"
         )
-    names = [one.name for one in named]
+    by_ctranslate2 = [one for one in named if one.choice.backend == CTRANSLATE2]
+    if options.memory and by_ctranslate2 and not options.cpu and torch.cuda.is_available():
+        problems.append("`--memory`: what CTranslate2 needs on a GPU can't be measured; add `--cpu`")
+    names = [one.name for one in named if one not in by_ctranslate2]
     problems += [
-        f"`--unpacked` {name} is none of the models: {', '.join(names)}"
+        f"`--unpacked` {name} is none of the models that fairseq decodes: {', '.join(names)}"
         for name in options.unpacked or ()
         if name not in names
     ]

@@ -40,7 +40,7 @@ def _export(candidate: Candidate, folder: Path, data: str | None) -> None:
     from owf_fairseq.data.recorded import find_data
     from owf_fairseq.data.segmentation import RECORD
     from owf_fairseq.decoding.fairseq_backend import FairseqBackend
-    from owf_fairseq.export.export import training_flags, write_model
+    from owf_fairseq.export.export import write_model, write_stored
     from owf_fairseq.export.folder import copy_segmentation
     from owf_fairseq.stored_model import read_model
 
@@ -57,14 +57,6 @@ def _export(candidate: Candidate, folder: Path, data: str | None) -> None:
         return
     stored = read_model(named.model)
     recorded = find_data(stored.state, named.model, data)
-    dictionaries = recorded.joined_dictionaries()
-    write_model(
-        stored.build(*dictionaries),
-        dictionaries,
-        folder,
-        named.choice.quantization,
-        training_flags(stored.state),
-        (recorded.source, recorded.target),
-    )
+    write_stored(stored, recorded, folder, named.choice.quantization)
     if (recorded.folder / RECORD).exists():  # else `--segmentation` says it, or no text is measured
         copy_segmentation(recorded, None, folder)

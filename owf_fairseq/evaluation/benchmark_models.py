@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.evaluation.benchmark_names import Named
-from owf_fairseq.evaluation.cost_model import ModelShape, shape_of_arch, shape_of_flags, value_bytes
+from owf_fairseq.evaluation.cost_model import ModelShape, bytes_of, shape_of_arch, shape_of_flags
 from owf_fairseq.export.folder import WEIGHTS
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Candidate:
         """Of the exported file, where there is one."""
         if self.folder is not None:
             return os.path.getsize(os.path.join(self.folder, WEIGHTS))
-        return self.parameters * value_bytes(precision)
+        return self.parameters * bytes_of(precision)[0]
 
 
 def shapes_by_name(named: Sequence[Named], flags: Sequence[str], vocab_size: int) -> list[ModelShape]:

@@ -54,17 +54,21 @@ def read_names(tokens: Sequence[str]) -> tuple[list[Named], list[str]]:
     words, flags = _words_and_flags(tokens)
     named = _with_names(words)
     problems = [] if named else ["name one model or more: an arch (`owf params --list` prints them), or a checkpoint"]
-    names = [one.name for one in named]
-    problems += [
-        f"two models have the name '{name}': give them names of your own, as in `first={name}`"
-        for name in sorted({name for name in names if names.count(name) > 1})
-    ]
+    collect(problems, lambda: _refuse_equal_names([one.name for one in named]))
     problems += [problem for one in named for problem in _not_there(one)]
     if flags and not any(one.is_arch for one in named):
         problems.append(f"flags of a model are for archs, and no arch is named, but got `{' '.join(flags)}`")
     if problems:
         raise InputError(problems)
     return named, flags
+
+
+def _refuse_equal_names(names: Sequence[str]) -> None:
+    equal = sorted({name for name in names if names.count(name) > 1})
+    if equal:
+        raise InputError(
+            f"two models have the name '{name}': give them names of your own, as in `first={name}`" for name in equal
+        )
 
 
 def with_backends(named: Sequence[Named], backends: Sequence[str]) -> list[Named]:
@@ -90,11 +94,19 @@ def with_backends(named: Sequence[Named], backends: Sequence[str]) -> list[Named
         ]
     if problems:
         raise InputError(problems)
+    choices = list(dict.fromkeys(choices)) or [Choice(FAIRSEQ)]
+    # an exported model has its place in the row of the backend that reads it
+    of_exported = next((choice for choice in choices if choice.backend == CTRANSLATE2), choices[0])
     spread = []
-    for choice in choices or [Choice(FAIRSEQ)]:
+    for choice in choices:
         suffix = "" if len(choices) < 2 or choice.backend == FAIRSEQ else f"@{choice}"
-        spread += [replace(one, name=one.name + suffix, choice=choice) for one in named if not one.is_exported]
-    return spread + [replace(one, choice=Choice(CTRANSLATE2)) for one in exported]
+        for one in named:
+            if not one.is_exported:
+                spread.append(replace(one, name=one.name + suffix, choice=choice))
+            elif choice is of_exported:
+                spread.append(replace(one, choice=Choice(CTRANSLATE2)))
+    _refuse_equal_names([one.name for one in spread])
+    return spread
 
 
 def _with_names(words: Sequence[str]) -> list[Named]:
@@ -114,7 +126,8 @@ def _folder(model: str) -> str:
     """The name of the folder of one checkpoint."""
     if model in ARCHS or os.pathsep in model:
         return ""
-    return os.path.basename(model if os.path.isdir(model) else os.path.dirname(os.path.abspath(model)))
+    path = os.path.abspath(model)
+    return os.path.basename(path if os.path.isdir(path) else os.path.dirname(path))
 
 
 def _words_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -110,9 +110,19 @@ class Operation:
     weights: float = 0
     others: float = 0
 
-    def bytes(self, value_bytes: int) -> float:
-        """All that is moved, with this many bytes a value: 4 in float32, 2 in float16."""
-        return value_bytes * (self.weights + self.others)
+    def bytes(self, precision: str) -> float:
+        """All that is moved, with weights in a precision and what else there is in that which it is computed in."""
+        weight_bytes, value_bytes = bytes_of(precision)
+        return weight_bytes * self.weights + value_bytes * self.others
+
+
+def bytes_of(precision: str) -> tuple[int, int]:
+    """Bytes of a weight and of any other value: ``float32``, ``float16``, ``bfloat16``, ``int8_float32`` and others."""
+    weights, _, values = precision.partition("_")
+    return _BYTES[weights], _BYTES[values or weights]
+
+
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
 
 def shape_of_arch(arch: str, vocab_size: int, ffn_dims: Mapping[str, int] | None = None) -> ModelShape:
@@ -274,16 +284,17 @@ class Cost:
     bytes: float
 
 
-def cost(shape: ModelShape, workload: Workload, value_bytes: int = 4) -> Cost:
+def cost(shape: ModelShape, workload: Workload, precision: str = "float32") -> Cost:
     """Adds up what a model computes and moves; see the module's text for what is counted."""
+    weight_bytes, _ = bytes_of(precision)
     source, step = source_operations(shape, workload), step_operations(shape, workload)
     steps, tokens = workload.steps, workload.generated_tokens
-    moved = (_bytes(source, value_bytes) / tokens, steps * _bytes(step, value_bytes) / tokens)
+    moved = (_bytes(source, precision) / tokens, steps * _bytes(step, precision) / tokens)
     return Cost(
         encoder_flops=_flops(source) / workload.source_rows,
-        encoder_bytes=value_bytes * sum(operation.weights for operation in source),
+        encoder_bytes=weight_bytes * sum(operation.weights for operation in source),
         decoder_flops=steps * _flops(step) / tokens,
-        decoder_bytes=value_bytes * sum(operation.weights for operation in step),
+        decoder_bytes=weight_bytes * sum(operation.weights for operation in step),
         encoder_bytes_per_token=moved[0],
         decoder_bytes_per_token=moved[1],
         flops=(_flops(source) + steps * _flops(step)) / tokens,
@@ -295,10 +306,5 @@ def _flops(operations: Iterable[Operation]) -> float:
     return sum(operation.flops for operation in operations)
 
 
-def _bytes(operations: Iterable[Operation], value_bytes: int) -> float:
-    return sum(operation.bytes(value_bytes) for operation in operations)
-
-
-def value_bytes(precision: str) -> int:
-    """Bytes of a weight: 4 in float32, 2 in float16 and bfloat16, 1 in the int8 that begins ``int8_float32``."""
-    return {"float32": 4, "float16": 2, "bfloat16": 2}.get(precision, 1)
+def _bytes(operations: Iterable[Operation], precision: str) -> float:
+    return sum(operation.bytes(precision) for operation in operations)

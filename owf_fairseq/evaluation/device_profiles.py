@@ -60,7 +60,7 @@ class DeviceProfile:
             DECODER_FFN: self.ffn_overhead,
         }
         return sum(
-            max(operation.flops / flops, operation.bytes(2 if fp16 else 4) / self.bandwidth)
+            max(operation.flops / flops, operation.bytes("float16" if fp16 else "float32") / self.bandwidth)
             + overheads.get(operation.part, 0.0)
             for operation in operations
         )

@@ -13,6 +13,7 @@ import resource
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +63,8 @@ def _in_this_process(
     import torch
 
     # what is imported now is not the model's
-    from owf_fairseq.decoding import ctranslate2_backend  # noqa: F401
+    with suppress(ImportError):
+        import ctranslate2  # noqa: F401
     from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
     torch.set_num_threads(loading.threads)

@@ -43,7 +43,7 @@ def predict(
                     "lengths": f"{workload.source_length:g}/{workload.target_length:g}",
                     "source_length": workload.source_length,
                     "target_length": workload.target_length,
-                    **asdict(cost(shape, at, 2 if fp16 else 4)),
+                    **asdict(cost(shape, at, "float16" if fp16 else "float32")),
                     "tokens_per_s": speed,
                     "ratio": speed / speeds[0],
                     "break_even_batch_size": end,

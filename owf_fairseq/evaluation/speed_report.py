@@ -9,7 +9,7 @@ from typing import Any
 from owf_fairseq.decoding.backends import FAIRSEQ
 from owf_fairseq.evaluation.benchmark_models import Candidate
 from owf_fairseq.evaluation.calibration import Calibration
-from owf_fairseq.evaluation.cost_model import Workload, cost, value_bytes
+from owf_fairseq.evaluation.cost_model import Workload, cost
 from owf_fairseq.evaluation.speed import OUT_OF_MEMORY, Measurement, Setting, Spread
 from owf_fairseq.evaluation.speed_tables import TEXT, Entry, batch_size_table, mean_lengths
 from owf_fairseq.naming import configuration_label
@@ -91,7 +91,7 @@ def _entry(measured: Measured, row: int, model: int) -> Data:
         workload = Workload(
             sentences / len(batches), setting.options.beam, entry["source_length"], entry["target_length"]
         )
-        costs = [cost(shape, workload, value_bytes(precision)) for shape in candidate.shapes]
+        costs = [cost(shape, workload, precision) for shape in candidate.shapes]
         entry["flops_per_token"] = sum(one.flops for one in costs)
         entry["bytes_per_token"] = sum(one.bytes for one in costs)
         if measured.calibration is not None:
@@ -149,7 +149,9 @@ def models_table(data: Data) -> Report:
     unpacked = data["settings"]["unpacked"]
     on_cpu = data["machine"]["device"] == "CPU"
     notes = (
-        [f"matrices as fairseq leaves them: {', '.join(unpacked)}; all others packed"] if unpacked and on_cpu else []
+        [f"matrices as fairseq leaves them: {', '.join(unpacked)}; packed: all others in fairseq"]
+        if unpacked and on_cpu
+        else []
     )
     return Report(header, rows, data, notes, words=(0, 1, 2, 7))
 

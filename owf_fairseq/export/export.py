@@ -81,26 +81,37 @@ def export(
     from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
     from owf_fairseq.export import verification
 
-    stored, recorded, dictionaries, sentences = prepared
+    stored, recorded, sentences = prepared
     with output_folder(output, COMMAND) as folder:
-        langs = (recorded.source, recorded.target)
-        write_model(
-            stored.build(*dictionaries), dictionaries, folder, quantization, training_flags(stored.state), langs
-        )
+        # first in float32, where a mistake in the structure can't hide behind what a coarser precision rounds
+        for precision in dict.fromkeys(("float32", quantization)):
+            write_stored(stored, recorded, folder, precision)
+            with without_ctranslate2s_warnings():  # the verification says in which precision it was computed
+                backend = CTranslate2Backend(folder, cpu=True)
+            kept = [pieces for pieces in sentences if len(pieces) <= backend.max_source_length]
+            if not kept:
+                raise InputError(
+                    f"`--verify`: all sentences have more pieces than the model takes ({backend.max_source_length:,})"
+                )
+            dictionaries = recorded.joined_dictionaries()
+            found = verification.verify(stored.build(*dictionaries), *dictionaries, backend, kept)
+            verification.check(found)
         folders.copy_segmentation(recorded, segmentation, folder)
-        with without_ctranslate2s_warnings():  # the verification says in which precision it was computed
-            backend = CTranslate2Backend(folder)
-        kept = [pieces for pieces in sentences if len(pieces) <= backend.max_source_length]
-        if not kept:
-            raise InputError(
-                f"`--verify`: all sentences have more pieces than the model takes ({backend.max_source_length:,})"
-            )
-        found = verification.verify(stored.build(*dictionaries), *dictionaries, backend, kept)
-        verification.check(found)
         record = {**backend.exported.record, "verification": asdict(found)}
         folders.write_json(folder / folders.RECORD, record)
-        (folder / "README.md").write_text(readme(replace(backend.exported, record=record), Path(output)), "utf-8")
+        (folder / "README.md").write_text(readme(replace(backend.exported, record=record)), "utf-8")
     return Exported(Path(output), record["parameters"], (Path(output) / folders.WEIGHTS).stat().st_size, found)
+
+
+def write_stored(stored: StoredModel, recorded: RecordedData, folder: Path, quantization: str) -> None:
+    """Writes the model of a checkpoint; see ``write_model``.
+
+    Raises:
+        InputError: the checkpoint does not hold the model that it says, or the data are not its own.
+    """
+    dictionaries = recorded.joined_dictionaries()
+    langs = (recorded.source, recorded.target)
+    write_model(stored.build(*dictionaries), dictionaries, folder, quantization, training_flags(stored.state), langs)
 
 
 def write_model(
@@ -163,7 +174,7 @@ def _ctranslate2_version() -> str:
     return str(ctranslate2.__version__)
 
 
-_Prepared = tuple["StoredModel", RecordedData, "tuple[Dictionary, Dictionary]", list[list[str]]]
+_Prepared = tuple["StoredModel", RecordedData, list[list[str]]]
 
 
 def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None, segmentation: str | None) -> _Prepared:
@@ -182,7 +193,7 @@ def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None,
     recorded = collect(problems, lambda: find_data(stored.state, checkpoint, data))
     if recorded is None:
         raise InputError(problems)
-    dictionaries = collect(problems, recorded.joined_dictionaries)
+    collect(problems, recorded.dictionaries)
     cutter = collect(problems, lambda: recorded.segmentation(segmentation))
     sentences: list[list[str]] | None = []
     if verify_on is None:
@@ -192,9 +203,9 @@ def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None,
         sentences = [cutter.encode(line).split() for line in lines or () if cutter.clean(line)]
         if lines is not None and not sentences:
             problems.append(f"`--verify` {os.fspath(verify_on)} has no sentence")
-    if problems or dictionaries is None or sentences is None:
+    if problems or sentences is None:
         raise InputError(problems)
-    return stored, recorded, dictionaries, sentences
+    return stored, recorded, sentences
 
 
 def training_flags(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class ExportedModel:
 
     Attributes:
         folder: its path.
-        record: see ``make_record``.
+        record: what it says itself, in ``export.json``.
     """
 
     folder: Path
@@ -56,12 +56,17 @@ class ExportedModel:
         folder = Path(path)
         try:
             record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-            complete = record["kind"] == "export" and all(name in record for name in _ENTRIES)
+            complete = record["kind"] == "export" and all(
+                type(record.get(name)) is kind for name, kind in _ENTRIES.items()
+            )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{folder} is no folder that `owf export` made: its {RECORD} can't be read") from error
         if not complete:
             raise InputError(f"{folder}/{RECORD} is not complete: export the checkpoint again")
-        missing = [name for name in (WEIGHTS, FLAGS) if not (folder / name).is_file()]
+        missing = [name for name in (WEIGHTS, "config.json", FLAGS) if not (folder / name).is_file()]
+        if not (folder / "shared_vocabulary.json").is_file():
+            both = ("source_vocabulary.json", "target_vocabulary.json")
+            missing += [name for name in both if not (folder / name).is_file()]
         if missing:
             raise InputError(f"{folder} lacks {' and '.join(missing)}: export the checkpoint again")
         return cls(folder, record)
@@ -93,7 +98,7 @@ class ExportedModel:
 
         shared = self.folder / "shared_vocabulary.json"
         path = shared if shared.is_file() else self.folder / "source_vocabulary.json"
-        symbols: list[str] = json.loads(path.read_text(encoding="utf-8"))
+        symbols: list[str] = json.loads(path.read_text(encoding="utf-8"))  # CTranslate2 has read it before
         return symbols[Dictionary().nspecial :]
 
     def model(self) -> StoredModel:
@@ -104,19 +109,23 @@ class ExportedModel:
         """
         from owf_fairseq.stored_model import describe
 
-        flags = json.loads((self.folder / FLAGS).read_text(encoding="utf-8"))
+        try:
+            flags = json.loads((self.folder / FLAGS).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"{self.folder / FLAGS} is damaged ({error}): export the checkpoint again") from error
         return describe({"cfg": flags, "model": {}}, str(self.folder / FLAGS))
 
 
-_ENTRIES = (
-    "source",
-    "target",
-    "max_source_length",
-    "max_target_length",
-    "target_vocabulary_size",
-    "quantization",
-    "parameters",
-)
+_ENTRIES = {
+    "source": str,
+    "target": str,
+    "max_source_length": int,
+    "max_target_length": int,
+    "target_vocabulary_size": int,
+    "quantization": str,
+    "parameters": int,
+}
+"""Of the record: what is read again."""
 
 
 def check_installed() -> None:
@@ -137,17 +146,20 @@ def copy_segmentation(data: RecordedData, other: str | None, folder: Path) -> No
         other: see ``RecordedData.segmentation``.
         folder: to copy to.
     """
-    from owf_fairseq.data import segmentation
     from owf_fairseq.data.recorded import NO_SEGMENTATION
+    from owf_fairseq.data.segmentation import KINDS, RECORD
+    from owf_fairseq.data.train_segmentation import CODES, MODEL
 
-    name = segmentation.RECORD
     if other == NO_SEGMENTATION:
-        write_json(folder / name, {"type": "none", "source": data.source, "target": data.target})
+        write_json(folder / RECORD, {"type": "none", "source": data.source, "target": data.target})
         return
     place = data.folder if other is None else Path(other)
-    record = json.loads((place / name).read_text(encoding="utf-8"))
-    for file in (name, *(record[entry] for entry in segmentation.KINDS[record["type"]].FILES)):
-        shutil.copyfile(place / file, folder / file)
+    record = json.loads((place / RECORD).read_text(encoding="utf-8"))
+    for entry in KINDS[record["type"]].FILES:
+        name = {"model": MODEL, "codes": CODES}[entry]  # and not what the record has, which may be anywhere
+        shutil.copyfile(place / record[entry], folder / name)
+        record[entry] = name
+    write_json(folder / RECORD, record)
 
 
 def write_json(path: Path, value: Any) -> None:

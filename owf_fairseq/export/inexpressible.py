@@ -11,7 +11,6 @@ ACTIVATIONS = {
     "gelu": "GELU",
     "gelu_accurate": "GELUTanh",
     "gelu_fast": "GELUTanh",
-    "swish": "SWISH",
     "tanh": "Tanh",
 }
 """CTranslate2's names, by fairseq's."""

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from owf_fairseq.data.segmentation import RECORD, moses_language
 from owf_fairseq.export.folder import FLAGS, ExportedModel
 from owf_fairseq.export.folder import RECORD as EXPORT_RECORD
 
 
-def readme(model: ExportedModel, output: Path) -> str:
-    """The README.md of a folder.
-
-    Args:
-        model: as read from where it is now.
-        output: where it will be.
-    """
+def readme(model: ExportedModel) -> str:
+    """The README.md of a folder, wherever it will be moved to."""
     record = model.record
     files = {
         "model.bin, config.json, *_vocabulary.json": f"CTranslate2's: weights in {record['quantization']}, vocabulary",
@@ -34,11 +28,13 @@ def readme(model: ExportedModel, output: Path) -> str:
             f"On {verified['tokens']} tokens the largest difference of a log-probability from the checkpoint's was "
             f"{verified['largest']:.2g}.",
             "",
+            "In this folder:",
+            "",
             "```python",
-            *example(model, output),
+            *example(model),
             "```",
             "",
-            f"A sentence may have {model.max_source_length} pieces. `owf translate --backend ctranslate2 {output}` "
+            f"A sentence may have {model.max_source_length:,} pieces. `owf translate --backend ctranslate2 .` "
             "translates files, whatever their lines hold.",
             "",
             "| file | |",
@@ -56,15 +52,15 @@ def _segmentation_files(model: ExportedModel) -> dict[str, str]:
     return {RECORD: "how text becomes pieces", **({record[entry]: what} if entry else {})}
 
 
-def example(model: ExportedModel, output: Path) -> list[str]:
+def example(model: ExportedModel) -> list[str]:
     """Five lines of Python that translate a sentence, without this package."""
     record = json.loads((model.folder / RECORD).read_text(encoding="utf-8"))
-    translator = f'translator = ctranslate2.Translator("{output}")'
+    translator = 'translator = ctranslate2.Translator(".")'
     options = "beam_size=5, max_decoding_length=250"
     if record["type"] == "sentencepiece":
         return [
             "import ctranslate2, sentencepiece",
-            f'pieces = sentencepiece.SentencePieceProcessor(model_file="{output / record["model"]}")',
+            f'pieces = sentencepiece.SentencePieceProcessor(model_file="{record["model"]}")',
             translator,
             f'(found,) = translator.translate_batch([pieces.encode("{_SENTENCE}", out_type=str)], {options})',
             "print(pieces.decode(found.hypotheses[0]))",
@@ -74,8 +70,8 @@ def example(model: ExportedModel, output: Path) -> list[str]:
         return [
             "import ctranslate2, sacremoses, subword_nmt.apply_bpe",
             f'tokens = sacremoses.MosesTokenizer("{source}").tokenize("{_SENTENCE}", aggressive_dash_splits=True)',
-            f'pieces = subword_nmt.apply_bpe.BPE(open("{output / record["codes"]}")).segment_tokens(tokens)',
-            f'(found,) = ctranslate2.Translator("{output}").translate_batch([pieces], {options})',
+            f'pieces = subword_nmt.apply_bpe.BPE(open("{record["codes"]}")).segment_tokens(tokens)',
+            f'(found,) = ctranslate2.Translator(".").translate_batch([pieces], {options})',
             f'print(sacremoses.MosesDetokenizer("{target}").detokenize(" ".join(found.hypotheses[0])'
             '.replace("@@ ", "").split()))',
         ]

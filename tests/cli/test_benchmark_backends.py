@@ -5,7 +5,9 @@ import json
 import pytest
 
 from owf_fairseq import cli
+from owf_fairseq.decoding.backends import Choice
 from owf_fairseq.errors import InputError
+from owf_fairseq.evaluation.benchmark import BenchmarkOptions, prepare
 from owf_fairseq.evaluation.benchmark_names import Named, with_backends
 
 FAST = ["--cpu", "--runs", "1", "--warmup", "0", "--sentences", "2", "--beam", "2", "--lengths", "3/4"]
@@ -34,6 +36,25 @@ def benchmark(capsys, *arguments):
 def test_every_model_is_decoded_by_every_backend(backends, expected):
     found = with_backends([Named("a", "owf_tiny"), Named("b", "owf_tiny_no_dec")], backends)
     assert [(one.name, str(one.choice)) for one in found] == expected
+
+
+def test_an_exported_model_keeps_its_place(exported_copier):
+    named = [Named("first", str(exported_copier)), Named("a", "owf_tiny")]
+    assert [one.name for one in with_backends(named, ())] == ["first", "a"]
+    found = with_backends(named, ("fairseq", "ctranslate2:int8"))
+    assert [one.name for one in found] == ["a", "first", "a@ctranslate2:int8"]
+
+
+def test_equal_backends_and_names():
+    found = with_backends([Named("a", "owf_tiny")], ("ctranslate2", "ctranslate2:float32"))
+    assert [one.name for one in found] == ["a"]
+    with pytest.raises(InputError, match="two models have the name 'a@ctranslate2'"):
+        with_backends([Named("a", "owf_tiny"), Named("a@ctranslate2", "owf_tiny_no_dec")], ("fairseq", "ctranslate2"))
+
+
+def test_a_search_has_as_many_threads_as_asked_for(exported_copier):
+    (candidate,) = prepare([Named("a", str(exported_copier), Choice("ctranslate2"))], (), BenchmarkOptions(threads=2))
+    assert candidate.load(BenchmarkOptions(threads=2).loading(candidate)).threads == 2
 
 
 @pytest.mark.parametrize("backends", [("fairseq:int8",), ("onnx",), ("ctranslate2:int4",), ("ctranslate2:",)])

@@ -83,6 +83,21 @@ def test_a_beam_larger_than_the_vocabulary(backends, sources):
     assert [one[0].pieces for one in ours] == [one[0].pieces for one in theirs]
 
 
+def test_padding_is_never_written_and_sources_are_not_cut(backends, sources, monkeypatch):
+    given = {}
+    translate = backends[1].translator.translate_batch
+
+    class Recorded:
+        def translate_batch(self, batch, **options):
+            given.update(options)
+            return translate(batch, **options)
+
+    monkeypatch.setattr(backends[1], "translator", Recorded())
+    backends[1].search(sources[:1], SearchOptions())
+    assert given["suppress_sequences"] == [["<pad>"]]
+    assert given["max_input_length"] == 0  # by default CTranslate2 cuts longer sources in silence
+
+
 def in_threads(work, number):
     """What each of so many threads gets that begin together."""
     barrier = threading.Barrier(number)

@@ -178,7 +178,7 @@ def test_mean_position_gives_the_mean_of_all_steps():
 def test_cost_by_hand():
     """One layer each, d = 10, no decoder FFN: every number written out."""
     shape = ModelShape(10, 10, (30,), (0,), 100)
-    found = cost(shape, Workload(batch_size=2, beam=3, source_length=4, target_length=6), value_bytes=2)
+    found = cost(shape, Workload(batch_size=2, beam=3, source_length=4, target_length=6), precision="float16")
     attention, ffn = 4 * (100 + 10) + 20, 2 * 300 + 30 + 10 + 20
     assert found.encoder_bytes == 2 * (attention + ffn + 2 * 110)
     assert found.decoder_bytes == 2 * (attention + 2 * 110 + 20 + 1000)

@@ -23,7 +23,9 @@ def test_seconds_by_hand():
     shape, workload = ModelShape(8, 8, (16, 16), (0, 16), 50), Workload(3, 2, 4, 5)
     source, step = source_operations(shape, workload), step_operations(shape, workload)
     flops = sum(operation.flops for operation in source) + 6 * sum(operation.flops for operation in step)
-    moved = sum(operation.bytes(4) for operation in source) + 6 * sum(operation.bytes(4) for operation in step)
+    moved = sum(operation.bytes("float32") for operation in source) + 6 * sum(
+        operation.bytes("float32") for operation in step
+    )
     assert DeviceProfile("x", 2.0, 1.0, 1e30).seconds(shape, workload) == pytest.approx(flops / 2)
     assert DeviceProfile("x", 2.0, 1.0, 1e30).seconds(shape, workload, fp16=True) == pytest.approx(flops)
     assert DeviceProfile("x", 2.0, 2.0, 1e30, efficiency=0.5).seconds(shape, workload) == pytest.approx(flops)
