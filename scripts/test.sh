@@ -21,6 +21,6 @@ say "ruff"
 say "mypy"
 "$VENV/bin/mypy"
 say "shellcheck"
-"$VENV/bin/shellcheck" -x -P scripts scripts/*.sh .ci/run
+"$VENV/bin/shellcheck" -x -P scripts scripts/*.sh scripts/*/*.sh .ci/run
 say "pytest"
 "$VENV/bin/python" -m pytest "$@"

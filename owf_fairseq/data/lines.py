@@ -7,10 +7,11 @@ lines.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,8 +19,10 @@ from owf_fairseq.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
-_BOM = b"\xef\xbb\xbf"
-_MAX_REPORTED = 10
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark, which some programs put before the first line."""
+MAX_REPORTED = 10
+"""Faulty lines of one file that are named."""
 
 
 def read_lines(
@@ -38,38 +41,92 @@ def read_lines(
     Raises:
         InputError: the file can't be read, or lines are not UTF-8: it names the file and the lines.
     """
+    return list(stream_lines(source, errors, warn))
+
+
+def stream_lines(
+    source: PathLike | BinaryIO, errors: str = "strict", warn: Callable[[str], None] | None = None
+) -> Iterator[str]:
+    """Read what `read_lines` reads, one line at a time, so that a file may be larger than the memory.
+
+    Lines that are not UTF-8 are yielded empty, and raised, all together, after the last line.
+    """
     if not isinstance(source, (str, os.PathLike)):
-        name = _stream_name(source)
-        data = source.read()
+        name, lines = _stream_name(source), _without_ends(source, at_start=True)
     else:
         name = os.fspath(source)
+        lines = raw_lines(name)
+    faults: list[str] = []
+    faulty = 0
+    for number, raw in enumerate(lines, 1):
         try:
-            data = Path(name).read_bytes()
-        except OSError as error:
-            raise InputError(f"{name} can't be read: {error.strerror or error}") from error
-    if data.startswith(_BOM):
-        data = data[len(_BOM) :]
-    raw = data.split(b"\n")
-    if raw[-1] == b"":
-        raw.pop()
-    lines: list[str] = []
-    faulty: list[str] = []
-    for number, line in enumerate(raw, 1):
-        if line.endswith(b"\r"):
-            line = line[:-1]
-        try:
-            lines.append(line.decode("utf-8", "strict" if errors == "blank" else errors))
-        except UnicodeDecodeError as error:
-            faulty.append(f"{name}, line {number}: not UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x})")
-            lines.append("")
-    if errors == "blank":
-        for fault in faulty:
-            (warn or str)(f"{fault}: left blank")
-    elif faulty:
-        if len(faulty) > _MAX_REPORTED:
-            faulty = [*faulty[:_MAX_REPORTED], f"{name}: {len(faulty) - _MAX_REPORTED} more lines are not UTF-8"]
-        raise InputError(faulty)
-    return lines
+            yield decode_line(raw, name, number, errors)
+        except InputError as error:
+            if errors == "blank":
+                (warn or str)(f"{error}: left blank")
+            elif len(faults) < MAX_REPORTED:
+                faults += error.problems
+            faulty += errors != "blank"
+            yield ""
+    if faults:
+        raise InputError(listed(name, faults, faulty))
+
+
+def raw_lines(path: PathLike, start: int = 0, skip: int = 0, count: int | None = None) -> Iterator[bytes]:
+    """Read the bytes of a file's lines, without the LF, the CR before it, and the byte order mark of the file.
+
+    Args:
+        path: the file.
+        start: of a line, in bytes from the start of the file.
+        skip: how many lines to leave out from there.
+        count: how many to yield; None for all that follow.
+
+    Raises:
+        InputError: the file can't be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            yield from itertools.islice(
+                _without_ends(file, at_start=start == 0), skip, None if count is None else skip + count
+            )
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: PathLike, error: OSError) -> InputError:
+    """Say that a file can't be read."""
+    return InputError(f"{os.fspath(path)} can't be read: {error.strerror or error}")
+
+
+def decode_line(raw: bytes, name: str, number: int, errors: str = "strict") -> str:
+    """Decode one line.
+
+    Args:
+        raw: its bytes, as `raw_lines` yields them.
+        name, number: of the file and the line, from 1, for the error.
+        errors: as for `read_lines`; `"blank"` raises as `"strict"` does.
+
+    Raises:
+        InputError: the line is not UTF-8.
+    """
+    try:
+        return raw.decode("utf-8", "strict" if errors == "blank" else errors)
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
+        raise InputError(f"{name}, line {number}: not UTF-8 ({where})") from error
+
+
+def listed(name: str, faults: list[str], total: int) -> list[str]:
+    """Keep the first faults of a file, with one more sentence for the rest.
+
+    Args:
+        name: of the file.
+        faults: one sentence each, `MAX_REPORTED` at least if there are as many.
+        total: how many there are.
+    """
+    rest = total - MAX_REPORTED
+    return faults[:MAX_REPORTED] + ([f"{name}: {rest} more lines are not UTF-8"] if rest > 0 else [])
 
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> None:
@@ -78,11 +135,19 @@ def write_lines(path: PathLike, lines: Iterable[str]) -> None:
     Raises:
         ValueError: a line holds an LF, so that it would be read back as two.
     """
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        for number, line in enumerate(lines, 1):
-            if "\n" in line:
-                raise ValueError(f"line {number} for {os.fspath(path)} holds a line feed: {line!r}")
-            file.write(line.encode("utf-8") + b"\n")
+    write_parallel([path], ((line,) for line in lines))
+
+
+def write_parallel(paths: Sequence[PathLike], rows: Iterable[Sequence[str]]) -> None:
+    """Write several files at once, as `write_lines` does: of each row, each file gets a line."""
+    with ExitStack() as stack:
+        temporary = [stack.enter_context(atomic_path(path)) for path in paths]
+        files = [stack.enter_context(open(path, "wb")) for path in temporary]
+        for number, row in enumerate(rows, 1):
+            for path, file, line in zip(paths, files, row, strict=True):
+                if "\n" in line:
+                    raise ValueError(f"line {number} for {os.fspath(path)} holds a line feed: {line!r}")
+                file.write(line.encode("utf-8") + b"\n")
 
 
 @contextmanager
@@ -111,6 +176,17 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def _without_ends(file: BinaryIO, at_start: bool) -> Iterator[bytes]:
+    # Python's binary files end a line at LF, and nowhere else
+    for number, line in enumerate(file):
+        if number == 0 and at_start and line.startswith(BOM):
+            line = line[len(BOM) :]
+            if not line:
+                return
+        line = line[:-1] if line.endswith(b"\n") else line
+        yield line[:-1] if line.endswith(b"\r") else line
 
 
 def _stream_name(stream: BinaryIO) -> str:

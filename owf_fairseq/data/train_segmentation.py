@@ -1,23 +1,69 @@
-"""Segmentations made from the training text, and recorded beside the data."""
+"""Segmentations made from the training text, or taken over from other data, and recorded beside the data."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.lines import PathLike, write_lines
-from owf_fairseq.data.segmentation import RECORD, Moses, Segmentation
+from owf_fairseq.data.lines import PathLike, stream_lines, write_lines
+from owf_fairseq.data.segmentation import KINDS, RECORD, SPECIALS, Moses, Segmentation
 from owf_fairseq.errors import InputError
 
 MODEL = "sentencepiece.model"
 CODES = "bpe.codes"
 
 _THREADS = 4
-_MAX_TRAINING_LINES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a segmentation is learnt. Each attribute is a flag of `owf prepare`.
+
+    Attributes:
+        segmentation: its kind, a key of `segmentation.KINDS`.
+        vocab_size: of the dictionary, fairseq's four specials included; a small corpus may give fewer pieces. With
+            `moses-bpe`, the number of merge operations, as is usual there: the dictionary gets about that size.
+        character_coverage: share of the text's characters that get a piece; the rarest of the rest become `<unk>`.
+        sample: training pairs that it is learnt from, at most. SentencePiece needs about 25 bytes of memory a
+            character (measured: 25 at 34 million, 27 at 39 million): 6 GB for a million pairs of 120 characters a side.
+        segmentation_text: files that it is learnt from instead.
+    """
+
+    segmentation: str = "sentencepiece"
+    vocab_size: int = 32000
+    character_coverage: float = 0.9999
+    sample: int = 1_000_000
+    segmentation_text: tuple[str, ...] = ()
+
+    def problems(self) -> list[str]:
+        """What can't be, and what is wrong with the files."""
+        problems = []
+        if self.segmentation not in KINDS:
+            problems.append(f"`--segmentation` must be one of {', '.join(KINDS)}, but is {self.segmentation!r}")
+        if self.vocab_size <= len(SPECIALS):
+            problems.append(f"`--vocab-size` must be above {len(SPECIALS)}, but is {self.vocab_size}")
+        if not 0.9 <= self.character_coverage <= 1:
+            problems.append(f"`--character-coverage` must be from 0.9 to 1, but is {self.character_coverage}")
+        if self.sample < 1:
+            problems.append(f"`--sample` must be at least 1, but is {self.sample}")
+        for path in self.segmentation_text:
+            try:
+                for _ in stream_lines(path):
+                    pass
+            except InputError as error:
+                problems += [f"`--segmentation-text` {path}: {problem}" for problem in error.problems]
+        if self.segmentation_text and self.segmentation != "sentencepiece":
+            problems.append(f"`--segmentation-text` is for sentencepiece, not for `--segmentation` {self.segmentation}")
+        return problems
 
 
 @dataclass(frozen=True)
@@ -25,43 +71,42 @@ class TrainingText:
     """What a segmentation is made from.
 
     Attributes:
-        sides: cleaned lines of each language, the source first.
-        vocab_size: of the dictionary, fairseq's four specials included; a small corpus may give fewer pieces. With
-            `moses-bpe`, the number of merge operations, as is usual there: the dictionary gets about that size.
-        character_coverage: share of the text's characters that get a piece; the rarest of the rest become `<unk>`.
+        source, target: languages of the data.
+        sides: cleaned lines of each language, the source first; for SentencePiece also of any other languages. They
+            are read once.
     """
 
-    sides: Mapping[str, Sequence[str]]
-    vocab_size: int
-    character_coverage: float
-
-    def lines(self) -> Iterator[str]:
-        """All lines of both languages."""
-        return (line for side in self.sides.values() for line in side)
+    source: str
+    target: str
+    sides: tuple[Iterable[str], ...]
 
 
-def train(kind: str, folder: PathLike, text: TrainingText) -> Segmentation:
-    """Make a segmentation of a kind and write it and its record into a folder.
+def train(folder: PathLike, text: TrainingText, learning: Learning) -> Segmentation:
+    """Make a segmentation and write it and its record into a folder.
 
     Args:
-        kind: a key of `segmentation.KINDS`.
         folder: an existing folder.
         text: to make it from.
+        learning: how.
 
     Raises:
         InputError: it cannot be made from this text.
     """
-    source, target = text.sides
-    record = {"type": kind, "source": source, "target": target, **_TRAINERS[kind](Path(folder), text)}
-    write_lines(Path(folder) / RECORD, json.dumps(record, indent=1, ensure_ascii=False).split("\n"))
+    kind = learning.segmentation
+    made = _TRAINERS[kind](Path(folder), text, learning)
+    _write_record(Path(folder), {"type": kind, "source": text.source, "target": text.target, **made})
     return Segmentation.load(folder)
 
 
-def _train_sentencepiece(folder: Path, text: TrainingText) -> dict[str, Any]:
+def _write_record(folder: Path, record: dict[str, Any]) -> None:
+    write_lines(folder / RECORD, json.dumps(record, indent=1, ensure_ascii=False).split("\n"))
+
+
+def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -> dict[str, Any]:
     """Train a SentencePiece model (unigram).
 
     The same lines give the same model on every machine: the number of threads is fixed, because the sums of the
-    training depend on it, and so is the seed that draws the lines of a large corpus.
+    training depend on it.
     """
     import sentencepiece
 
@@ -69,54 +114,129 @@ def _train_sentencepiece(folder: Path, text: TrainingText) -> dict[str, Any]:
     # Not `model_prefix`: SentencePiece would store the path of the (temporary) folder in the model.
     model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=text.lines(),
-            model_writer=model,
-            model_type="unigram",
-            vocab_size=text.vocab_size,
-            character_coverage=text.character_coverage,
-            hard_vocab_limit=False,
-            normalization_rule_name="identity",
-            num_threads=_THREADS,
-            input_sentence_size=_MAX_TRAINING_LINES,
-            shuffle_input_sentence=True,
-            # Named, so that no ordinary piece is spelt like one of fairseq's specials.
-            unk_id=0,
-            bos_id=1,
-            eos_id=2,
-            pad_id=3,
-            minloglevel=2,
-        )
+        with _ended_by_interrupt():
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(line for side in text.sides for line in side),
+                model_writer=model,
+                model_type="unigram",
+                vocab_size=learning.vocab_size,
+                character_coverage=learning.character_coverage,
+                hard_vocab_limit=False,
+                normalization_rule_name="identity",
+                num_threads=_THREADS,
+                # Named, so that no ordinary piece is spelt like one of fairseq's specials.
+                unk_id=0,
+                bos_id=1,
+                eos_id=2,
+                pad_id=3,
+                minloglevel=2,
+            )
     except (RuntimeError, OSError) as error:
         reason = str(error).strip().split("\n")[0].rpartition("] ")[2].rstrip(".")
         raise InputError(
-            f"`--vocab-size` {text.vocab_size}: SentencePiece can't make such a vocabulary from this text ({reason}): "
-            "try a larger size, or a lower --character-coverage"
+            f"`--vocab-size` {learning.vocab_size}: SentencePiece can't make such a vocabulary from this text "
+            f"({reason}): try a larger size, or a lower --character-coverage"
         ) from error
     (folder / MODEL).write_bytes(model.getvalue())
     return {
         "model": MODEL,
-        "vocab_size": text.vocab_size,
-        "character_coverage": text.character_coverage,
+        "vocab_size": learning.vocab_size,
+        "character_coverage": learning.character_coverage,
         "sentencepiece_version": sentencepiece.__version__,
     }
 
 
-def _train_moses_bpe(folder: Path, text: TrainingText) -> dict[str, Any]:
+@contextlib.contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end this process at once: Python would answer it when SentencePiece is done, minutes later."""
+    before = signal.getsignal(signal.SIGINT)
+    if before == signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _train_moses_bpe(folder: Path, text: TrainingText, learning: Learning) -> dict[str, Any]:
     """Learn joint BPE on the Moses tokens of both languages."""
     from subword_nmt.learn_bpe import learn_bpe
 
-    source, target = text.sides
-    moses = Moses(source, target)
-    tokens = (" ".join(moses.tokens(line, lang)) for lang, side in text.sides.items() for line in side)
+    langs = (text.source, text.target)
+    moses = Moses(*langs)
+    tokens = (" ".join(moses.tokens(line, lang)) for lang, side in zip(langs, text.sides, strict=True) for line in side)
     codes = io.StringIO()
-    learn_bpe(tokens, codes, text.vocab_size)
+    # its bar is of no use in a log
+    with contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO()):
+        learn_bpe(tokens, codes, learning.vocab_size)
     write_lines(folder / CODES, codes.getvalue().rstrip("\n").split("\n"))
-    return {"codes": CODES, "merges": text.vocab_size}
+    return {"codes": CODES, "merges": learning.vocab_size}
 
 
-_TRAINERS: dict[str, Callable[[Path, TrainingText], dict[str, Any]]] = {
+_TRAINERS: dict[str, Callable[[Path, TrainingText, Learning], dict[str, Any]]] = {
     "sentencepiece": _train_sentencepiece,
     "moses-bpe": _train_moses_bpe,
-    "none": lambda folder, text: {},
+    "none": lambda folder, text, learning: {},
 }
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The segmentation and the dictionary of a folder that `owf prepare` made.
+
+    Attributes:
+        folder: the folder; of several shards, the first.
+        record: what is in its `segmentation.json`.
+        dictionary: the file; both languages have the same.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+    dictionary: Path
+
+    @staticmethod
+    def find(folder: PathLike, shard: str) -> Recorded:
+        """Look into a folder, or else into its first shard.
+
+        Args:
+            folder: what the user gave.
+            shard: the name of a first shard.
+
+        Raises:
+            InputError: `owf prepare` didn't make it, or not all is there.
+        """
+        place = Path(folder)
+        if not (place / RECORD).exists() and (place / shard / RECORD).exists():
+            place = place / shard
+        try:
+            Segmentation.load(place)
+        except InputError as error:
+            raise InputError([f"`--like` {folder}: {problem}" for problem in error.problems]) from error
+        dictionaries = sorted(place.glob("dict.*.txt"))
+        if not dictionaries:
+            raise InputError(f"`--like` {folder}: there is no dictionary, dict.LANG.txt, in {place}")
+        if len({path.read_bytes() for path in dictionaries}) > 1:
+            raise InputError(f"`--like` {folder}: its languages have dictionaries that differ, but must have the same")
+        record = json.loads((place / RECORD).read_text(encoding="utf-8"))
+        return Recorded(place, record, dictionaries[0])
+
+    @property
+    def kind(self) -> str:
+        """The kind of the segmentation, a key of `segmentation.KINDS`."""
+        kind: str = self.record["type"]
+        return kind
+
+    def files(self) -> list[Path]:
+        """All that is copied."""
+        names = [self.record[name] for name in KINDS[self.kind].FILES]
+        return [self.folder / RECORD, *(self.folder / name for name in names), self.dictionary]
+
+    def copy(self, folder: Path, source: str, target: str) -> Segmentation:
+        """Write the segmentation into a folder, recorded for other languages."""
+        _, *models, _ = self.files()
+        for path in models:
+            shutil.copyfile(path, folder / path.name)
+        _write_record(folder, {**self.record, "source": source, "target": target})
+        return Segmentation.load(folder)

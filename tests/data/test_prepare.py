@@ -4,48 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from fairseq_for_tests import run
+from prepare_for_tests import SIZE, files_of, read_binary, sentences, write_corpus
 
 from owf_fairseq.data.lines import read_lines, write_lines
 from owf_fairseq.data.prepare import Prepared, prepare
 from owf_fairseq.data.segmentation import RECORD, SPECIALS, Segmentation, clean
 from owf_fairseq.errors import InputError
-
-WORDS = ["lamp", "door", "window", "opens", "closes", "the", "every", "slowly", "garden", "kitchen", "größer", "schön"]
-SIZE = 60
-# Each is white space for Python, and would cut a piece in two or move a line.
-ODD = [
-    "the\u2028lamp",
-    "the\u00a0door",
-    "the\u0085garden",
-    "every\u3000window",
-    "every\u202fdoor",
-    "the\rlamp",
-    "\u2581door",
-    "the\x00door",
-]
-
-
-def sentences(seed: int, count: int) -> list[str]:
-    draw = random.Random(seed)
-    return [" ".join(draw.choices(WORDS, k=draw.randint(2, 7))) for _ in range(count)]
-
-
-def write_corpus(folder: Path, source: str = "en", target: str = "de") -> dict[str, str]:
-    """Write a small corpus, and return the prefixes of its splits."""
-    for seed, (split, count) in enumerate({"train": 120, "valid": 12, "test": 9}.items()):
-        lines = sentences(seed, count)
-        if split != "train":
-            lines[: len(ODD)] = ODD
-        write_lines(folder / f"{split}.{source}", lines)
-        write_lines(folder / f"{split}.{target}", [line.upper() for line in reversed(lines)])
-    return {split: str(folder / split) for split in ("train", "valid", "test")}
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +27,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def made(corpus: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Prepared]:
     folder = tmp_path_factory.mktemp("prepared") / "data"
     return folder, prepare(corpus, "en-de", folder, vocab_size=SIZE)
-
-
-def read_binary(folder: Path, split: str, lang: str, langs: str = "en-de") -> list[str]:
-    """What fairseq reads: each sentence as its symbols, with the end-of-sentence symbol."""
-    from fairseq.data import Dictionary, data_utils
-
-    dictionary = Dictionary.load(str(folder / f"dict.{lang}.txt"))
-    dataset: Any = data_utils.load_indexed_dataset(str(folder / f"{split}.{langs}.{lang}"), dictionary)
-    return [" ".join(dictionary[token] for token in dataset[i].tolist()) for i in range(len(dataset))]
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
@@ -80,6 +41,18 @@ def test_fairseq_reads_what_the_text_says(
     assert encoded == [segmentation.encode(line) for line in raw]
     assert read_binary(folder, split, lang) == [f"{line} </s>" for line in encoded]
     assert [segmentation.decode(line) for line in encoded] == [clean(line) for line in raw]
+
+
+def test_the_binary_data_is_what_fairseq_preprocess_writes(made: tuple[Path, Prepared], tmp_path: Path) -> None:
+    folder, _ = made
+    prefixes = [word for split in ("train", "valid", "test") for word in (f"--{split}pref", folder / "encoded" / split)]
+    dictionary = ["--joined-dictionary", "--srcdict", folder / "dict.en.txt"]
+    run("preprocess", "-s", "en", "-t", "de", *prefixes, *dictionary, "--workers", "1", "--destdir", tmp_path)
+    written = files_of(tmp_path)
+    del written["preprocess.log"]
+    assert len(written) == 4 * 6 // 2 + 2
+    for name, data in written.items():
+        assert (folder / name).read_bytes() == data, name
 
 
 def test_both_languages_have_one_dictionary_that_fairseq_reads(made: tuple[Path, Prepared]) -> None:
@@ -103,10 +76,8 @@ def test_counts_are_those_of_the_files(made: tuple[Path, Prepared]) -> None:
 def test_same_bytes_each_time(corpus: dict[str, str], made: tuple[Path, Prepared], tmp_path: Path) -> None:
     folder, prepared = made
     assert prepare(corpus, "en-de", tmp_path / "elsewhere", vocab_size=SIZE) == prepared
-    names = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    assert len(names) == 4 * 6 // 2 + 6 + 5
-    for name in names:
-        assert (tmp_path / "elsewhere" / name).read_bytes() == (folder / name).read_bytes(), name
+    assert len(files_of(folder)) == 4 * 6 // 2 + 6 + 5
+    assert files_of(tmp_path / "elsewhere") == files_of(folder)
 
 
 def test_the_record_is_enough_to_segment(made: tuple[Path, Prepared]) -> None:
