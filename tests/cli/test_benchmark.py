@@ -136,7 +136,7 @@ def test_some_models_can_be_left_as_fairseq_has_them(capsys, tmp_path):
     what = [*SMALL, "--runs", "1", "--lengths", "2/2", "--sentences", "1", "--json", path, "--unpacked", "plain"]
     out = run(capsys, "plain=owf_tiny", "owf_tiny", *what).out
     assert json.loads(path.read_text())["settings"]["unpacked"] == ["plain"]
-    assert "matrices as fairseq leaves them: plain; all others packed" in out
+    assert "matrices as fairseq leaves them: plain; packed: all others in fairseq" in out
 
 
 def test_text_and_checkpoints(copier, capsys, tmp_path):
