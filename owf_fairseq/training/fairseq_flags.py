@@ -87,7 +87,7 @@ class FairseqFlags:
                 continue
             name = self._long_name(one.option)
             self.given.pop(name, None)
-            if values != SWITCHED_OFF:
+            if not self._is_left_out(one):
                 self.given[name] = values
             if not one.where:
                 self.typed.add(name)
@@ -116,8 +116,6 @@ class FairseqFlags:
         if one.where and action.nargs == 0:
             if values[0] not in ("true", "false"):
                 raise InputError(one.problem(f"a switch must be true or false, but is '{values[0]}'"))
-            if values[0] == "false":
-                return SWITCHED_OFF
             values = ()
         parser = _Parser(one)
         parser.add_argument(DATA)
@@ -128,14 +126,18 @@ class FairseqFlags:
             raise InputError(one.problem(f"{wanted}, but has {' '.join(values)}"))
         return values
 
+    def _is_left_out(self, one: Given) -> bool:
+        """Whether it is a switch of a config that has the value which fairseq takes without the flag.
+
+        The flag sets it to false where fairseq's default is true: ``--left-pad-source`` of the task translation.
+        """
+        action = self._options[one.option]
+        return bool(one.where) and action.nargs == 0 and (one.values[0] == "true") != bool(action.const)
+
     def _long_name(self, option: str) -> str:
         """fairseq's name of a flag: that of ``-s`` is ``source-lang``."""
         names = self._options[option].option_strings
         return next(name for name in names if name.startswith("--")).lstrip("-")
-
-
-SWITCHED_OFF: Values = ("false",)
-"""Instead of the words of a switch that is false in a config: it is not passed on."""
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,16 +16,20 @@ from owf_fairseq.installation import machine_facts
 
 RECORD = "resolved.yaml"
 
-HEADER = "# What `owf train` gave to fairseq-train for the checkpoints of this folder, and which versions it ran with."
+HEADER = (
+    "# What `owf train` gave to fairseq-train for the checkpoints of this folder (true: the flag without a value), and "
+    "which versions it ran with."
+)
 
 HARMLESS = (
-    *("cpu", "data-buffer-size", "device-id", "disable-validation", "empty-cache-freq", "max-epoch", "max-update"),
-    *("no-epoch-checkpoints", "no-last-checkpoints", "no-progress-bar", "num-workers", "patience", "restore-file"),
-    *("save-dir", "stop-time-hours", "tensorboard-logdir", "user-dir", "wandb-project"),
+    *("batch-size-valid", "cpu", "data-buffer-size", "ddp-backend", "device-id", "disable-validation"),
+    *("empty-cache-freq", "max-epoch", "max-tokens-valid", "max-update", "max-valid-steps", "no-epoch-checkpoints"),
+    *("no-last-checkpoints", "no-progress-bar", "num-workers", "patience", "restore-file", "save-dir"),
+    *("stop-time-hours", "tensorboard-logdir", "user-dir", "wandb-project"),
 )
 """Flags that change how long a training goes on and what it tells, not what the model learns in an update."""
 
-HARMLESS_STARTS = ("distributed-", "keep-", "log-", "reset-", "save-interval", "validate-")
+HARMLESS_STARTS = ("distributed-", "eval-bleu", "keep-", "log-", "reset-", "save-interval", "validate-")
 
 PARTS_OF_AN_UPDATE = ("max-tokens", "batch-size", "update-freq")
 """They depend on the GPUs: what is compared is the size of an update."""
@@ -116,4 +121,5 @@ def _compared(record: Record) -> dict[str, Any]:
         for name, value in record["flags"].items()
         if name not in left_out and not name.startswith(HARMLESS_STARTS)
     }
-    return {**flags, "size of an update": record["update_size"]}
+    data = os.pathsep.join(str(Path(folder).resolve()) for folder in flags["data"].split(os.pathsep))
+    return {**flags, "data": data, "size of an update": record["update_size"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from fairseq.utils import eval_str_list
 
 import owf_fairseq
 from owf_fairseq.data.outputs import check_output_file
@@ -61,10 +61,13 @@ class Training:
         return Path(self.args.save_dir)
 
     def describe_update(self) -> str:
-        """One line on the size of an update; empty where it is not known."""
-        if self.batch is None:
-            return ""
-        return self.batch.describe(self.launch.processes, int(self.flags.get("update-freq", ("1",))[0]))
+        """One line on the size of an update, or that it is not known; empty if no flag says anything on it."""
+        if self.batch is not None:
+            return self.batch.describe(self.launch.processes, self.args.update_freq[0])
+        if "update-freq" in self.flags:
+            update_freq = self.flags["update-freq"][0]
+            return f"the size of an update is not known, so --update-freq {update_freq} is passed on as it is"
+        return ""
 
     def record(self) -> Record:
         """What is written into the folder."""
@@ -122,11 +125,14 @@ def plan(
     settings = read_config(find_config(config))
     known = FairseqFlags(settings, words)
     given = known.given
+    problems = _too_small(given)
     if "user-dir" in given:
-        raise InputError("`user-dir` is set by `owf train`: leave it out")
+        problems.append("`user-dir` is set by `owf train`: leave it out")
     data = data or (settings[DATA].value if DATA in settings else None)
     if data is None:
-        raise InputError(f"{config} names no `data`: give `--data DIR`")
+        problems.append(f"{config} names no `data`: give `--data DIR`")
+    if problems or data is None:
+        raise InputError(problems)
     for name in HALF_PRECISION if fp32 else ():
         given.pop(name, None)
     launch = _launch(given, environment)
@@ -143,6 +149,24 @@ def plan(
 def flag_words(flags: Mapping[str, Values]) -> list[list[str]]:
     """The words of fairseq-train's command line, flag by flag."""
     return [[*values] if name == DATA else [f"--{name}", *values] for name, values in flags.items()]
+
+
+def _unit(given: Mapping[str, Values]) -> str | None:
+    """The flag that limits a batch."""
+    return next((name for name in UNITS if name in given), None)
+
+
+def _update_freq(given: Mapping[str, Values]) -> list[int]:
+    """One number, or one for each epoch."""
+    numbers: list[int] = eval_str_list(given.get("update-freq", ("1",))[0], type=int)
+    return numbers
+
+
+def _too_small(given: Mapping[str, Values]) -> list[str]:
+    """The problems of numbers that make up an update."""
+    names = [name for name in (_unit(given), "distributed-world-size") if name is not None and name in given]
+    numbers = {name: int(given[name][0]) for name in names} | {"update-freq": min(_update_freq(given), default=0)}
+    return [f"`{name}` must be at least 1, but is {number}" for name, number in numbers.items() if number < 1]
 
 
 def _gpus(given: Mapping[str, Values]) -> int:
@@ -165,17 +189,15 @@ def _launch(given: dict[str, Values], environment: Mapping[str, str]) -> Launch:
 
 def _batch(settings: Mapping[str, Setting], known: FairseqFlags, processes: int) -> Batch | None:
     """The size of an update: the config's for one process, or what the user's own ``--update-freq`` makes of it."""
-    unit = next((name for name in UNITS if name in known.given), None)
-    update_freq = known.given.get("update-freq", ("1",))[0]
-    if unit is None or not re.fullmatch("[1-9][0-9]*", update_freq):  # fairseq also takes one for each epoch
+    unit = _unit(known.given)
+    update_freq, *of_later_epochs = _update_freq(known.given)
+    if unit is None or of_later_epochs:
         return None
     size = int(known.given[unit][0])
-    if size < 1:
-        raise InputError(f"`{unit}` must be at least 1, but is {size}")
     if "update-freq" in known.typed:
-        wanted = size * int(update_freq) * processes
+        wanted = size * update_freq * processes
     else:
-        wanted = int(settings[unit].value if unit in settings else size) * int(update_freq)
+        wanted = int(settings[unit].value if unit in settings else size) * update_freq
     return Batch(UNITS[unit], size, wanted)
 
 

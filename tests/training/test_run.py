@@ -97,9 +97,54 @@ def test_flags_win_under_all_of_their_names():
 def test_switches(tmp_path):
     (tmp_path / "row.yaml").write_text("arch: owf_tiny\ndata: d\nfp16: true\n")
     assert plan(str(tmp_path / "row.yaml"), environment={}).flags["fp16"] == ()
-    (tmp_path / "off.yaml").write_text("base: row.yaml\nfp16: false\nleft-pad-source: true\n")
+    (tmp_path / "off.yaml").write_text("base: row.yaml\nfp16: false\n")
     assert "fp16" not in plan(str(tmp_path / "off.yaml"), environment={}).flags
     assert "fp16" not in plan(str(tmp_path / "row.yaml"), fp32=True, environment={}).flags
+
+
+@pytest.mark.parametrize("wanted", ["true", "false"])
+def test_a_switch_of_a_config_says_what_holds(wanted, tmp_path):
+    """fairseq's flag ``--left-pad-source`` switches it off."""
+    (tmp_path / "row.yaml").write_text(f"arch: owf_tiny\ndata: d\ntask: translation\nleft-pad-source: {wanted}\n")
+    training = plan(str(tmp_path / "row.yaml"), environment={})
+    assert training.args.left_pad_source is (wanted == "true")
+    assert ("--left-pad-source" in training.command) == (wanted == "false")
+    assert plan(str(tmp_path / "row.yaml"), ["--left-pad-source"], environment={}).args.left_pad_source is False
+
+
+def test_the_text_false_is_no_switch(tmp_path):
+    (tmp_path / "row.yaml").write_text(
+        "arch: owf_tiny\ndata: d\ntask: translation_multi_simple_epoch\nleft-pad-source: false\nwandb-project: false\n"
+    )
+    args = plan(str(tmp_path / "row.yaml"), ["--source-lang", "false"], environment={}).args
+    assert (args.left_pad_source, args.wandb_project, args.source_lang) == ("false", "false", "false")
+
+
+@pytest.mark.parametrize("update_freq", ["4,2", "[4, 2]"])
+def test_one_update_freq_for_each_epoch(update_freq, gpus, tmp_path):
+    gpus(2)
+    (tmp_path / "row.yaml").write_text(f"arch: owf_tiny\ndata: d\nmax-tokens: 8\nupdate-freq: '{update_freq}'\n")
+    training = plan(str(tmp_path / "row.yaml"), environment={})
+    assert training.args.update_freq == [4, 2]
+    assert training.describe_update() == (
+        f"the size of an update is not known, so --update-freq {update_freq} is passed on as it is"
+    )
+    training = plan(str(tmp_path / "row.yaml"), ["--update-freq", "[3]"], environment={})
+    assert training.describe_update().startswith("an update has up to 48 tokens: ")
+
+
+def test_an_update_of_nothing_is_told_with_the_other_problems(tmp_path):
+    (tmp_path / "row.yaml").write_text("arch: owf_tiny\nmax-tokens: 0\n")
+    words = ["--distributed-world-size", "0", "--update-freq", "4,0", "--user-dir", "x"]
+    with pytest.raises(InputError) as refused:
+        plan(str(tmp_path / "row.yaml"), words, environment={})
+    assert refused.value.problems == [
+        "`max-tokens` must be at least 1, but is 0",
+        "`distributed-world-size` must be at least 1, but is 0",
+        "`update-freq` must be at least 1, but is 0",
+        "`user-dir` is set by `owf train`: leave it out",
+        f"{tmp_path}/row.yaml names no `data`: give `--data DIR`",
+    ]
 
 
 def test_a_polynomial_decay_ends_with_the_training():
