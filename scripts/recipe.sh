@@ -212,15 +212,18 @@ data_folders() {
   fi
 }
 
-# train_configs: trains each of $CONFIGS, with the flags in $REST; one that was interrupted goes on.
+# train_configs: trains each of $CONFIGS, with the flags in $REST; one that was interrupted goes on. What it is trained
+# with is the whole command of fairseq-train, so that a config that was changed is not taken for one that is done.
 train_configs() {
-  local config name data
+  local config name data training settings
   needs "$OUTPUT/data" preprocess.sh
   data=$(data_folders)
   for config in "${CONFIGS[@]}"; do
     name=$(config_name "$config")
-    step_on "$config ${REST[*]-}" "$OUTPUT/data" "train-$name" \
-      owf train "$(config_path "$config")" --data "$data" --save-dir "$OUTPUT/$name" ${REST[@]+"${REST[@]}"}
+    training=("$(config_path "$config")" --data "$data" --save-dir "$OUTPUT/$name" ${REST[@]+"${REST[@]}"})
+    settings=$(owf train "${training[@]}" --dry-run) || exit
+    [[ " ${REST[*]-} " != *" --dry-run "* ]] || { printf '%s\n' "$settings" && continue; }
+    step_on "$settings" "$OUTPUT/data" "train-$name" owf train "${training[@]}"
   done
 }
 

@@ -34,6 +34,19 @@ parse "--dataset= --table= --local= --langs= --limit= --vocab-size= --prepared -
   "owf train" "$@"
 TRAINING=(${REST[@]+"${REST[@]}"})
 
+# check_direction: $SPEED must be between two of the languages that the text will have, or has.
+check_direction() {
+  local languages=$LANGS source=${SPEED%%-*} target=${SPEED#*-}
+  if [ -n "$PREPARED" ] && [ -e "$OUTPUT/langs.txt" ]; then
+    languages=$(cat "$OUTPUT/langs.txt")
+  elif [ -z "$languages" ]; then
+    languages=$(sed -n 's/^LANGS="\(.*\)"$/\1/p' "$ROOT/scripts/$DATASET/download.sh")
+  fi
+  if [[ $source == "$target" || " $languages " != *" $source "* || " $languages " != *" $target "* ]]; then
+    usage_error "--speed must be A-B, two of the languages $languages, but is $SPEED"
+  fi
+}
+
 # A function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
 main() {
   local rows
@@ -41,7 +54,7 @@ main() {
   rows=$(owf configs --table "$TABLE" --dataset "$DATASET") || exit
   read -r -d '' -a CONFIGS <<<"$rows" || true
   case $DATASET in
-    multilingual) SPEED=${SPEED:-de-en} ;;
+    multilingual) SPEED=${SPEED:-de-en} && check_direction ;;
     *) SPEED=${SPEED:-100} && whole_number --speed "$SPEED" ;;
   esac
   if [ -n "$LANGS" ] && ! grep -q -e '--langs=' "$ROOT/scripts/$DATASET/download.sh"; then

@@ -43,7 +43,7 @@ class Scripts:
 
     Attributes:
         folder: the working directory of the scripts.
-        commands: the command lines of ``owf`` that the last script ran, without ``owf``.
+        commands: the command lines of ``owf`` that the last script ran, without ``owf``; no dry runs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -102,7 +102,8 @@ class Scripts:
         connection.settimeout(None)
         with connection, connection.makefile("rw", encoding="utf-8", errors="surrogateescape") as stream:
             folder, arguments = json.loads(stream.readline())
-            self.commands.append(arguments)
+            if "--dry-run" not in arguments:
+                self.commands.append(arguments)
             stream.write(json.dumps(owf(arguments, folder)) + "\n")
 
 

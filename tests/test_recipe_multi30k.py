@@ -73,7 +73,8 @@ def test_from_the_text_to_the_table(scripts):
 
     assert step("generate", "small", "--limit", "7", *search)[1] == ["translate"]
     assert len(lines_of(run / "small/test.de")) == 7
-    step("evaluate", "small", "--limit", "7")
+    step("evaluate", "small", "--limit", "7", "--speed", "1", "--checkpoint", "checkpoint_last.pt")
+    assert scripts.commands[1][:2] == ["benchmark", f"small={run}/small/checkpoint_last.pt"]
     assert json.loads((run / "scores.json").read_text())["segments"] == 7
 
 

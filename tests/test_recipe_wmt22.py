@@ -74,11 +74,16 @@ def test_from_the_text_to_the_table(scripts):
     mine = scripts.folder / "mine_one_wide_ffn.yaml"
     mine.write_text("arch: owf_tiny_one_wide_ffn\nlr: [0.001]\noptimizer: adam\n")
     quick = "--fp32 --cpu --max-update 2 --update-freq 1 --max-tokens 600 --validate-interval-updates 2 --num-workers 0"
-    step("train", "big", mine, *quick.split(), "--arch", "owf_tiny", "--source-lang", "en", "--target-lang", "de")
+    training = ["big", mine, *quick.split(), "--arch", "owf_tiny", "--source-lang", "en", "--target-lang", "de"]
+    step("train", *training)
     for name in ("big", "mine_one_wide_ffn"):
         command = next(command for command in scripts.commands if command[-1] and f"{run}/{name}" in command)
         assert command[command.index("--data") + 1] == ":".join(map(str, shards))
         assert (run / name / "checkpoint_best.pt").exists()
+    mine.write_text(mine.read_text() + "max-epoch: 9\n")
+    assert "--max-epoch 9" in step("train", *training, "--dry-run").stdout
+    step("train", *training)
+    assert [command[1] for command in scripts.commands] == [str(mine)]  # a config that was changed is not done
 
     step("generate", "big", mine, "--beam", "1", "--max-len-a", "0", "--max-len-b", "8", "--cpu")
     assert len(lines_of(run / "big/test.de")) == len(lines_of(run / "mine_one_wide_ffn/test.de")) == 40

@@ -174,8 +174,9 @@ def test_from_the_text_to_the_table(scripts, monkeypatch):
     shutil.copy(run / "data/shard-00/sentencepiece.model", models / "sacrebleu_tokenizer_spm.model")
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(scripts.folder / "sacrebleu"))
     write(translations["de-en"], real("en", "test")[:3])
-    commands, printed = step("evaluate", "big", "--limit", "3", "--speed", "de-en")
+    commands, printed = step("evaluate", "big", "--limit", "3", "--speed", "de-en", "--cpu")
     assert commands == ["evaluate", "multilingual", "report"]
+    assert all("--cpu" in command for command in scripts.commands[:2])
     scores = json.loads((run / "scores.json").read_text())
     assert sorted(scores["directions"]) == DIRECTIONS
     assert scores["segments"] == 3 * len(DIRECTIONS)
@@ -214,6 +215,7 @@ def test_vocabulary_is_learnt_from_as_much_of_each_language(scripts):
         ("no pair", "--local local has neither train.en-sw.en nor train.en"),
         ("one language", "--langs must name two languages at least, but is en"),
         ("hyphen", "--langs: fairseq needs languages of letters and _, but one is zh-Hans"),
+        ("jobs", "--jobs must be a whole number above 0, but is two"),
         ("unknown language", "--langs: corpora.tsv has no text in xx; with --local DIR, you give the text"),
     ],
 )
@@ -227,6 +229,8 @@ def test_what_cannot_be_used_is_refused(fault, problem, scripts):
         write(local / "valid.sw", ["one", "two"])
     elif fault == "not UTF-8":
         (local / "train.en-sw.sw").write_bytes(b"one\n\xff\nthree\n")
+    elif fault == "jobs":
+        flags += ["--jobs", "two"]
     elif fault == "no pair":
         (local / "train.en-sw.en").unlink()
     else:
@@ -236,6 +240,8 @@ def test_what_cannot_be_used_is_refused(fault, problem, scripts):
     assert problem in refused.stderr.replace(f"{scripts.folder}/", "")
     assert not (scripts.folder / "run/raw/train.en-sw.sw").exists()
     assert scripts.run("multilingual/preprocess.sh", "--output", "run").returncode == 2
+    refused = scripts.run("multilingual/preprocess.sh", "--sample", "0", "--output", "run")
+    assert "--sample must be a whole number above 0, but is 0" in refused.stderr
 
 
 def test_what_is_fetched_and_what_becomes_of_it(scripts):

@@ -52,7 +52,7 @@ def stream_lines(
     Lines that are not UTF-8 are yielded empty, and raised, all together, after the last line.
     """
     if not isinstance(source, (str, os.PathLike)):
-        name, lines = _stream_name(source), _without_ends(source, at_start=True)
+        name, lines = _stream_name(source), without_ends(source, at_start=True)
     else:
         name = os.fspath(source)
         lines = raw_lines(name)
@@ -88,7 +88,7 @@ def raw_lines(path: PathLike, start: int = 0, skip: int = 0, count: int | None =
         with open(path, "rb") as file:
             file.seek(start)
             yield from itertools.islice(
-                _without_ends(file, at_start=start == 0), skip, None if count is None else skip + count
+                without_ends(file, at_start=start == 0), skip, None if count is None else skip + count
             )
     except OSError as error:
         raise unreadable(path, error) from error
@@ -178,8 +178,13 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _without_ends(file: BinaryIO, at_start: bool) -> Iterator[bytes]:
-    # Python's binary files end a line at LF, and nowhere else
+def without_ends(file: Iterable[bytes], at_start: bool) -> Iterator[bytes]:
+    """Yield a binary file's lines as `raw_lines` does.
+
+    Args:
+        file: iterates over lines that LF ends, and nothing else, as Python's binary files do.
+        at_start: whether it is at the start of the file, where a byte order mark may be.
+    """
     for number, line in enumerate(file):
         if number == 0 and at_start and line.startswith(BOM):
             line = line[len(BOM) :]

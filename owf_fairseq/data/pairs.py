@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import IO
 
-from owf_fairseq.data.lines import BOM, PathLike, decode_line
+from owf_fairseq.data.lines import PathLike, decode_line, unreadable, without_ends
 from owf_fairseq.data.outputs import check_output_file, output_file
+from owf_fairseq.data.segmentation import clean
 from owf_fairseq.errors import InputError
 from owf_fairseq.progress import Progress
 
@@ -31,7 +31,7 @@ class Rules:
     Attributes:
         limit: at most so many; the rest is not read, unless `lines` is given.
         lines: so many pairs must be there before any is left out.
-        drop_empty: leave out pairs with a side that is empty, or white space only.
+        drop_empty: leave out pairs with a side of which `clean` leaves nothing, as `owf prepare` does.
         max_words: leave out pairs with a side of more words, with white space between.
     """
 
@@ -110,7 +110,7 @@ def _kept(inputs: Sequence[Pair], rules: Rules, copied: Copied) -> Iterator[tupl
     for pair in inputs:
         for source, target in read_pairs(pair):
             copied.read += 1
-            if rules.drop_empty and not (source.strip() and target.strip()):
+            if rules.drop_empty and (_blank(source) or _blank(target)):
                 copied.empty += 1
             elif rules.too_long(source) or rules.too_long(target):
                 copied.long += 1
@@ -121,6 +121,11 @@ def _kept(inputs: Sequence[Pair], rules: Rules, copied: Copied) -> Iterator[tupl
                     return
 
 
+def _blank(line: str) -> bool:
+    # a letter or digit is never cleaned away: that spares most lines the work
+    return not line[:1].isalnum() and not clean(line)
+
+
 def read_pairs(pair: Pair) -> Iterator[tuple[str, str]]:
     """Yield pairs of lines, one at a time, and show progress.
 
@@ -128,9 +133,12 @@ def read_pairs(pair: Pair) -> Iterator[tuple[str, str]]:
         InputError: see `copy_pairs`.
     """
     names = [os.fspath(path) for path in pair]
-    size = sum(Path(name).stat().st_size for name in names)
     with ExitStack() as stack:
-        raw = [stack.enter_context(open(name, "rb")) for name in names]
+        try:
+            raw = [stack.enter_context(open(name, "rb")) for name in names]
+        except OSError as error:
+            raise unreadable(error.filename, error) from error
+        size = sum(os.fstat(file.fileno()).st_size for file in raw)
         sides = [_lines(name, file) for name, file in zip(names, raw, strict=True)]
         progress = stack.enter_context(Progress("MB", round(size / 1e6), label=os.path.basename(names[0])))
         numbers = [0, 0]
@@ -149,13 +157,14 @@ def read_pairs(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _lines(name: str, raw: IO[bytes]) -> Iterator[str]:
-    zipped = raw.read(len(_GZIP)) == _GZIP
-    raw.seek(0)
     number = 0
     try:
-        for number, line in enumerate(gzip.GzipFile(fileobj=raw) if zipped else raw, 1):
-            if number == 1:
-                line = line.removeprefix(BOM)
-            yield decode_line(line.removesuffix(b"\n").removesuffix(b"\r"), name, number)
+        zipped = raw.read(len(_GZIP)) == _GZIP
+        raw.seek(0)
+        file = gzip.GzipFile(fileobj=raw) if zipped else raw
+        for number, line in enumerate(without_ends(file, at_start=True), 1):
+            yield decode_line(line, name, number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name}, after line {number}: the gzipped data is damaged or cut off ({error})") from error
+    except OSError as error:
+        raise unreadable(name, error) from error

@@ -117,6 +117,8 @@ class FairseqFlags:
             if values[0] not in ("true", "false"):
                 raise InputError(one.problem(f"a switch must be true or false, but is '{values[0]}'"))
             values = ()
+            if self._is_left_out(one):  # an arch may refuse the flag, and a config say so
+                return values
         parser = _Parser(one)
         parser.add_argument(DATA)
         parser._add_action(action)

@@ -22,6 +22,7 @@ LANGS="de en es fr it ja ko pt sw zh"
 JOBS=4
 PAIR=
 parse "--langs= --local= --limit= --jobs= --pair=" "" "$@"
+whole_number --jobs "$JOBS"
 
 CORPORA=$ROOT/scripts/multilingual/corpora.tsv
 CLEANING=(--drop-empty --max-words 250 ${LIMIT:+--limit "$LIMIT"})

@@ -11,6 +11,7 @@
 # --checkpoint NAME  whose speed is measured, of the CONFIG's folder (default: checkpoint_best.pt)
 # --table NAME       of the paper, whose rows stand beside (default: other; see `owf report --help`)
 # --limit N          as in generate.sh
+# --cpu              use no GPU, for COMET and the speed
 # --output DIR       the run's folder (default: runs/multilingual); makes scores.json, speed.json and table.md
 # All other words go to `owf evaluate`.
 
@@ -19,7 +20,7 @@ set -euo pipefail
 METRICS=(spbleu chrf)
 TABLE=other
 SPEED=
-parse "CONFIG --speed= --checkpoint= --table= --limit=" "owf evaluate" "$@"
+parse "CONFIG --speed= --checkpoint= --table= --limit= --cpu" "owf evaluate" "$@"
 
 # references: a folder of its own with the test set in all languages.
 references() {
@@ -46,12 +47,13 @@ references() {
   references
   owf evaluate --directions "${systems[@]}" --ref "$OUTPUT/references" --src "$OUTPUT/references" \
     --baseline "$(config_name "${CONFIGS[0]}")" --metrics "${METRICS[@]}" --json "$OUTPUT/scores.json" --overwrite \
-    ${REST[@]+"${REST[@]}"}
+    ${CPU:+--cpu} ${REST[@]+"${REST[@]}"}
   results=("$OUTPUT/scores.json")
   if [ -n "$SPEED" ]; then
     data=$(data_folders)
     owf multilingual benchmark "${models[@]}" --data "${data%%:*}" --direction "$SPEED" \
-      --input "$OUTPUT/references/test.${SPEED%-*}" --json "$OUTPUT/speed.json" --overwrite
+      --input "$OUTPUT/references/test.${SPEED%-*}" ${CPU:+--cpu} --json "$OUTPUT/speed.json" \
+      --overwrite
     results+=("$OUTPUT/speed.json")
   fi
   owf report "${results[@]}" --table "$TABLE" --pair multi --only-ours --output "$OUTPUT/table.md" --overwrite

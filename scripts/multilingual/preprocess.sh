@@ -16,6 +16,7 @@ set -euo pipefail
 SAMPLE=300000
 SHARDS=16
 parse "--sample= --shards= --workers=" "owf prepare" "$@"
+whole_number --sample "$SAMPLE"
 
 # sample LANG: so many lines, evenly drawn from all text in a language. A line that is drawn already, because it is in the
 # text of several pairs, is passed over for the next one.

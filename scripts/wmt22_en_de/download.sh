@@ -17,6 +17,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 JOBS=4
 parse "--local= --limit= --jobs=" "" "$@"
+whole_number --jobs "$JOBS"
 
 CORPORA=$OUTPUT/mtdata
 SETS=$OUTPUT/sacrebleu

@@ -10,6 +10,7 @@
 # --table NAME       of the paper, whose rows stand beside (default: one_wide; see `owf report --help`)
 # --limit N          as in generate.sh
 # --speed N          measure the speed too, on the first N sentences
+# --checkpoint NAME  whose speed is measured, of the CONFIG's folder; as in generate.sh (default: checkpoint_best.pt)
 # --cpu              use no GPU, for COMET and the speed
 # --output DIR       the run's folder (default: runs/wmt22_en_de); makes scores.json, speed.json, table.md
 # All other words go to `owf evaluate`.
@@ -17,7 +18,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 BOTH_REFERENCES=
-parse "CONFIG --both-references --table= --limit= --speed= --cpu" "owf evaluate" "$@"
+parse "CONFIG --both-references --table= --limit= --speed= --checkpoint= --cpu" "owf evaluate" "$@"
 
 {
   add_comet

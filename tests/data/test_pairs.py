@@ -40,11 +40,13 @@ def test_only_lf_separates_lines(tmp_path, outputs):
 
 
 def test_empty_and_long_pairs_are_left_out_on_both_sides(tmp_path, outputs):
-    corpus = write(tmp_path, "c", b"a\n\nb\nc c c c\nd\ne\n", "A\nX\n \u3000\nC\nD D D D\nE E E\n".encode())
+    corpus = write(
+        tmp_path, "c", b"a\n\x00\nb\nc c c c\nd\n\ne\n", "A\nX\n \u3000\u2581\nC\nD D D D\nY\nE E E\n".encode()
+    )
     copied = copy_pairs([corpus], outputs, Rules(drop_empty=True, max_words=3))
     assert outputs[0].read_bytes() == b"a\ne\n"
     assert outputs[1].read_bytes() == b"A\nE E E\n"
-    assert (copied.read, copied.empty, copied.long) == (6, 2, 2)
+    assert (copied.read, copied.empty, copied.long) == (7, 3, 2)
     copy_pairs([corpus], outputs, overwrite=True)
     assert outputs[1].read_bytes() == corpus[1].read_bytes()
 
@@ -80,6 +82,18 @@ def test_faulty_text_is_refused_and_nothing_is_written(source, target, problem, 
     assert cli.main(["pairs", "--input", *paths, "--output", *map(str, outputs)]) == 2
     assert problem.format(folder=tmp_path) in capsys.readouterr().err
     assert not outputs[0].parent.exists() or list(outputs[0].parent.iterdir()) == []
+
+
+def test_an_input_that_cannot_be_read_is_named(tmp_path, outputs, monkeypatch):
+    corpus = write(tmp_path, "c", b"a\n", b"A\n")
+
+    def broken(file, at_start):
+        raise OSError(5, "Input/output error")
+        yield
+
+    monkeypatch.setattr(pairs, "without_ends", broken)
+    with pytest.raises(pairs.InputError, match=r"c\.en can't be read: Input/output error"):
+        copy_pairs([corpus], outputs)
 
 
 def test_all_problems_of_the_command_line_are_told_at_once(tmp_path, capsys):
