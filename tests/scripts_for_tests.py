@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import json
@@ -15,6 +16,7 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
+from unittest import mock
 
 from fairseq import checkpoint_utils
 from fairseq_for_tests import REPOSITORY
@@ -134,3 +136,11 @@ CHANNELS = ("stdout", "stderr")
 def lines_of(path: Path) -> list[str]:
     """The lines of a text file, with LF as the only end of a line."""
     return path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+
+
+def read_by_mtdata(command_line: str) -> argparse.Namespace:
+    """What mtdata's own parser makes of a command line that a script built; it refuses what mtdata has not."""
+    from mtdata.main import parse_args
+
+    with mock.patch.object(sys, "argv", ["mtdata", *shlex.split(command_line)]):
+        return parse_args()

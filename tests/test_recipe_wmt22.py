@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from scripts_for_tests import SHARED_DATA, Scripts, lines_of
+from scripts_for_tests import SHARED_DATA, Scripts, lines_of, read_by_mtdata
 
 DATA = SHARED_DATA / "wmt22-en-de"
 PARTS = {"train": (0, 1500), "valid": (1500, 1700), "test": (1700, 1740)}
@@ -121,6 +121,8 @@ def test_corpora_come_through_mtdata_and_other_sets_through_sacrebleu(scripts):
     connected.touch()
     scripts.succeed("wmt22_en_de/download.sh", "--output", "run", "--jobs", "3", **how)
     called, recipes, cache = lines_of(record)
+    read = read_by_mtdata(called)
+    assert (read.recipe_id, read.fail_on_error, read.merge_train, read.compress) == ("wmt22-deen", True, False, True)
     where = f"--out {run}/mtdata --n-jobs 3"
     assert called == f"--no-pbar get-recipe --recipe-id wmt22-deen {where} --fail-on-error --no-merge --compress"
     assert cache == f"{run}/mtdata-cache"

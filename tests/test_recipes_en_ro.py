@@ -4,7 +4,7 @@ import json
 import unicodedata
 
 import pytest
-from scripts_for_tests import SHARED_DATA, Scripts, lines_of
+from scripts_for_tests import SHARED_DATA, Scripts, lines_of, read_by_mtdata
 
 from owf_fairseq.data.segmentation import Segmentation
 
@@ -166,6 +166,11 @@ def test_what_is_fetched_and_what_becomes_of_it(scripts):
     corpora = "--langs eng-ron --train OPUS-europarl-v8-eng-ron OPUS-setimes-v2-eng-ron"
     get = f"--no-pbar get {corpora} --out {run}/mtdata --fail --no-merge --compress"
     assert lines_of(record) == [*sets, get]
+    assert [str(name) for name in read_by_mtdata(get).train_dids] == [
+        "OPUS-europarl-v8-eng-ron",
+        "OPUS-setimes-v2-eng-ron",
+    ]
+    assert read_by_mtdata(get).fail_on_error
     assert lines_of(run / "raw/valid.ro")[-1] == "wmt16/dev ref 1999 ș"
     assert lines_of(run / "raw/test.en")[-1] == "wmt16 src 1999 ş"
     connected.touch()

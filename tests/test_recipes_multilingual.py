@@ -8,7 +8,7 @@ import pytest
 from fairseq import tasks
 from fairseq.data import data_utils
 from fairseq_for_tests import REPOSITORY
-from scripts_for_tests import SHARED_DATA, Scripts, lines_of
+from scripts_for_tests import SHARED_DATA, Scripts, lines_of, read_by_mtdata
 
 from owf_fairseq.checkpoint import read_checkpoint
 from owf_fairseq.data.segmentation import Segmentation
@@ -275,6 +275,8 @@ def test_what_is_fetched_and_what_becomes_of_it(scripts):
         for languages, pair in (("deu-eng", "de-en"), ("eng-jpn", "en-ja"), ("deu-jpn", "de-ja"))
     ]
     assert lines_of(record)[:4] == held_out
+    for line in (*held_out, *train):
+        assert read_by_mtdata(line).fail_on_error
     assert sorted(lines_of(record)[4:]) == sorted(train)
     connected.touch()
     scripts.succeed(*call, **how)
@@ -283,7 +285,7 @@ def test_what_is_fetched_and_what_becomes_of_it(scripts):
 
 
 def test_corpora_are_there_for_all_languages():
-    """Every pair of the ten languages has CCMatrix, and every language FLORES; mtdata knows all names."""
+    """Every pair of the ten languages has CCMatrix, and every language FLORES."""
     rows = [line.split("\t") for line in lines_of(REPOSITORY / "scripts/multilingual/corpora.tsv")]
     assert rows[0] == ["split", "source", "target", "id"]
     langs = "de en es fr it ja ko pt sw zh".split()
@@ -294,6 +296,3 @@ def test_corpora_are_there_for_all_languages():
         pairs = [pair for split, *pair, _ in rows if split == held_out]
         assert all("en" in pair for pair in pairs)
         assert {lang for pair in pairs for lang in pair} == {*langs}
-    index = pytest.importorskip("mtdata.index", reason="mtdata is not installed")
-    known = {str(entry.did) for entry in index.Index.get_instance().get_entries()}
-    assert {name for *_, name in rows[1:]} <= known
