@@ -153,6 +153,8 @@ esac
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        # the tests may run in the background, where a shell lets its jobs ignore Ctrl-C
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         wait_for(lambda: (run / "trainers").exists() and len(lines_of(run / "trainers")) == 2)
