@@ -72,9 +72,9 @@ class Segmentation(ABC):
     """The record's entries that name files of the folder."""
 
     @classmethod
-    @abstractmethod
     def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
-        """The segmentation that a complete record describes."""
+        """The segmentation that a complete record describes; one of `KINDS` that has more than languages says how."""
+        return cls(record["source"], record["target"])
 
     @abstractmethod
     def pieces(self, line: str, lang: str) -> list[str]:
@@ -209,10 +209,6 @@ class NoSegmentation(Segmentation):
     def clean(line: str) -> str:
         """Leave the pieces as they are: SentencePiece's, for example, have its sign for a space."""
         return " ".join(re.split("[\\s\\x00-\\x1f\\x7f-\\x9f]+", line)).strip()
-
-    @classmethod
-    def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
-        return cls(record["source"], record["target"])
 
     def pieces(self, line: str, lang: str) -> list[str]:
         return line.split(" ") if line else []

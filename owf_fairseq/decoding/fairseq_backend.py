@@ -184,8 +184,14 @@ class FairseqBackend:
             len_penalty=options.lenpen,
         )
         net_input = {"src_tokens": tokens.to(self.device), "src_lengths": lengths.to(self.device)}
-        found = generator.generate(self.models, {"net_input": net_input})
+        start = self.first_pieces()
+        prefix = torch.tensor([start] * len(batch), device=self.device) if start else None
+        found = generator.generate(self.models, {"net_input": net_input}, prefix_tokens=prefix)
         return [[self._hypothesis(one) for one in sentence[: options.nbest]] for sentence in found]
+
+    def first_pieces(self) -> list[int]:
+        """The numbers of what every translation has to begin with."""
+        return []
 
     def synchronize(self) -> None:
         """See ``search.Backend``."""

@@ -7,13 +7,12 @@ is said by the flags of the training: ``--encoder-langtok src`` or ``tgt`` puts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import augment_dictionary, get_lang_tok
 
@@ -122,11 +121,6 @@ class TaggedSegmentation(Segmentation):
         self.inner = inner
         self.before_source = data.tags.before_source(data.source, data.target)
 
-    @classmethod
-    def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
-        """Not recorded beside data: where tags stand is the checkpoint's matter."""
-        raise NotImplementedError
-
     def pieces(self, line: str, lang: str) -> list[str]:
         return [*self.before_source, *self.inner.pieces(line, lang)]
 
@@ -147,8 +141,6 @@ class MultilingualBackend(FairseqBackend):
         self.target_tag: str | None = None
         # the tag takes one place of those that the model has
         self.max_target_length -= tags.decoder
-        for model in self.models:
-            model.decoder.forward = self._first_forced(model.decoder.forward)
 
     @classmethod
     def from_checkpoint(
@@ -200,25 +192,9 @@ class MultilingualBackend(FairseqBackend):
             for found in super().search(batch, longer)
         ]
 
-    def _first_forced(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """The decoder's ``forward``, which leaves nothing but the tag to choose as the first symbol.
-
-        Logits are (sentences x beam, 1, symbols). The tag keeps its probability: that of all others goes to the padding
-        symbol, which the search never chooses.
-        """
-
-        def forced(tokens: torch.Tensor, *args: Any, **settings: Any) -> Any:
-            logits, *extra = forward(tokens, *args, **settings)
-            if self.target_tag is not None and tokens.size(1) == 1:
-                tag = self.target.index(self.target_tag)
-                of_tag = logits[..., tag].clone()
-                logits[..., tag] = -torch.inf
-                of_others = logits.float().logsumexp(-1).to(logits)
-                logits = torch.full_like(logits, -torch.inf)
-                logits[..., tag], logits[..., self.target.pad()] = of_tag, of_others
-            return (logits, *extra)
-
-        return forced
+    def first_pieces(self) -> list[int]:
+        """See ``FairseqBackend``: the target's tag, as fairseq's task gives it to the search."""
+        return [] if self.target_tag is None else [self.target.index(self.target_tag)]
 
 
 def translate_directions(
