@@ -11,6 +11,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # what is set here, the scripts use
 
+set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 DATASET=$(basename "$(cd "$(dirname "$0")" && pwd)") # the folder of the script, and of its configs

@@ -7,6 +7,7 @@
 #     JOBS          models that are trained at a time             TRAINING      flags of `owf train`
 # shellcheck shell=bash
 
+set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
 LANGS=

@@ -11,7 +11,7 @@ import pytest
 from fairseq_for_tests import REPOSITORY
 
 FOLDER = REPOSITORY / "scripts"
-SHARED = {"lib.sh", "recipe.sh", "walk.sh"}
+SHARED = {"lib.sh", "recipe.sh", "walk.sh", "languages.sh"}
 """Read by the other scripts."""
 PROGRAMS = [script for script in sorted(FOLDER.rglob("*.sh")) if script.name not in SHARED]
 PYTHON_PROGRAMS = sorted(FOLDER.rglob("*.py"))

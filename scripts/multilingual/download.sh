@@ -17,7 +17,7 @@
 # mtdata keeps what it fetched (default: mtdata-cache/ in the run's folder).
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/languages.sh"
 LANGS="de en es fr it ja ko pt sw zh"
 JOBS=4
 PAIR=
@@ -122,12 +122,7 @@ from_folder() {
 
 # In order, which is that of their tags.
 read -r -a languages <<<"$(printf '%s' "$LANGS" | tr ' ' '\n' | LC_ALL=C sort -u | xargs)"
-pairs=()
-for source in "${languages[@]}"; do
-  for target in "${languages[@]}"; do
-    [[ ! $source < $target ]] || pairs+=("$source-$target")
-  done
-done
+list_pairs
 
 {
   [ ${#pairs[@]} -gt 0 ] || usage_error "--langs must name two languages at least, but is $LANGS"

@@ -16,7 +16,7 @@
 # All other words go to `owf evaluate`.
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/languages.sh"
 METRICS=(spbleu chrf)
 TABLE=other
 SPEED=
@@ -33,8 +33,7 @@ references() {
 }
 
 {
-  needs "$OUTPUT/langs.txt" download.sh
-  read -r -a languages <"$OUTPUT/langs.txt"
+  read_languages
   systems=()
   models=()
   for config in "${CONFIGS[@]}"; do

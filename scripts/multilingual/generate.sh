@@ -12,12 +12,11 @@
 # All other words go to `owf multilingual translate`.
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/languages.sh"
 parse "CONFIG --checkpoint= --limit=" "owf multilingual translate" "$@"
 
 {
-  needs "$OUTPUT/langs.txt" download.sh
-  read -r -a languages <"$OUTPUT/langs.txt"
+  read_languages
   for language in "${languages[@]}"; do
     needs "$OUTPUT/raw/test.$language" download.sh
     input=$(dirname "$(first_lines "$OUTPUT/raw/test.$language")")

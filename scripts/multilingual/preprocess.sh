@@ -12,7 +12,7 @@
 # All other words go to `owf prepare` where it makes the vocabulary: --vocab-size N, --character-coverage X.
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/languages.sh"
 SAMPLE=300000
 SHARDS=16
 parse "--sample= --shards= --workers=" "owf prepare" "$@"
@@ -56,14 +56,8 @@ join_pairs() {
 }
 
 {
-  needs "$OUTPUT/langs.txt" download.sh
-  read -r -a languages <"$OUTPUT/langs.txt"
-  pairs=()
-  for source in "${languages[@]}"; do
-    for target in "${languages[@]}"; do
-      [[ ! $source < $target ]] || pairs+=("$source-$target")
-    done
-  done
+  read_languages
+  list_pairs
   for pair in "${pairs[@]}"; do needs "$OUTPUT/raw/train.$pair.${pair#*-}" download.sh; done
   begun preprocess "sample: $SAMPLE, shards: $SHARDS, ${REST[*]-}"
   for language in "${languages[@]}"; do

@@ -9,18 +9,13 @@
 # All other words are fairseq-train's, and go to `owf train`. The languages are those of the run's folder.
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/languages.sh"
 parse "CONFIG" "owf train" "$@"
 
 {
   needs "$OUTPUT/data" preprocess.sh
-  read -r -a languages <"$OUTPUT/langs.txt"
-  directions=()
-  for source in "${languages[@]}"; do
-    for target in "${languages[@]}"; do
-      [ "$source" = "$target" ] || directions+=("$source-$target")
-    done
-  done
+  read_languages
+  list_pairs
   IFS=,
   REST=(--langs "${languages[*]}" --lang-pairs "${directions[*]}" ${REST[@]+"${REST[@]}"})
   unset IFS
