@@ -1,7 +1,8 @@
 """The paper's rows and numbers, to set ours beside them.
 
 Source: Pires, Lopes, Assogba and Setiawan, "One Wide Feedforward is All You Need" (2023, arXiv:2309.01826). Its tables
-are in ``paper_results.tsv``, one line a row, as printed; what does not add up in them is in ``SLIPS``.
+are in ``paper_results.tsv`` and ``paper_similarity.tsv``, one line a row, as printed; what does not add up in them is
+in ``SLIPS``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from owf_fairseq.parameters import ParameterCount
 
 RESULTS = Path(__file__).with_name("paper_results.tsv")
+SIMILARITY = Path(__file__).with_name("paper_similarity.tsv")
 
 VOCAB_SIZES = {"en-de": 50_408, "en-ro": 39_840, "multi": 240_014}
 """Rows of the embeddings that the paper's counts need. (Its text says 32K for en-de, which gives other counts.)"""
@@ -111,6 +113,40 @@ SLIPS: dict[tuple[str, str, str, int | None], Slip] = {
     ("one_wide", "big", "shared_enc_no_dec", 98304): Slip("params_percent", 145, 144, " %"),
     ("other", "decoder_only", "shared_dec", 4096): Slip("params_percent", 48, 54, " %"),
 }
+
+
+@dataclass(frozen=True)
+class PaperSimilarity:
+    """One row of a similarity table of the paper, as printed; all are of Transformer Big on WMT22 English-German.
+
+    Attributes:
+        table: ``raw`` or ``normalised``, in which the benchmark, Transformer Big with other seeds, has 100.
+        row: its label. (The raw table prints 41952 for 49152.)
+        configuration, shared_ffn_dim: as in ``PaperRow``.
+        values: by ``encoder_cka``, ``encoder_lns``, ``decoder_cka``, ``decoder_lns``.
+    """
+
+    table: str
+    row: str
+    configuration: str
+    shared_ffn_dim: int | None
+    values: dict[str, float]
+
+
+def similarity_rows() -> list[PaperSimilarity]:
+    """All rows of the paper's similarity tables, in the paper's order."""
+    names = [f"{stack}_{metric}" for stack in ("encoder", "decoder") for metric in ("cka", "lns")]
+    with SIMILARITY.open(encoding="utf-8", newline="") as lines:
+        return [
+            PaperSimilarity(
+                line["table"],
+                line["row"],
+                line["configuration"],
+                int(line["shared_ffn_dim"]) if line["shared_ffn_dim"] else None,
+                {name: float(line[name]) for name in names},
+            )
+            for line in csv.DictReader(lines, delimiter="\t")
+        ]
 
 
 def rows() -> list[PaperRow]:

@@ -41,6 +41,13 @@ class Ours:
     tokens_per_s: dict[str, Any] | None = None
     speed: dict[str, Any] | None = None
 
+    def learn(self, facts: Mapping[str, Any]) -> None:
+        """Takes what a benchmark or an analysis says of the model itself."""
+        self.parameters = facts["parameters"]
+        if facts["configuration"] is not None and _has_the_sizes_ffns(facts["arch"], facts["ffn_dims"]):
+            self.arch = facts["arch"]
+            self.ffn_dim = _shared_ffn_dim(facts["arch"], facts["ffn_dims"])
+
     @property
     def size(self) -> str | None:
         """A key of ``SIZES``."""
@@ -147,11 +154,7 @@ def _significant_directions(system: Mapping[str, Any]) -> dict[str, str]:
 
 def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> None:
     for found in data["models"]:
-        model = results.models.setdefault(found["name"], Ours(found["name"]))
-        model.parameters = found["parameters"]
-        if found["configuration"] is not None and _has_the_sizes_ffns(found["arch"], found["ffn_dims"]):
-            model.arch = found["arch"]
-            model.ffn_dim = _shared_ffn_dim(model.arch, found["ffn_dims"])
+        results.models.setdefault(found["name"], Ours(found["name"])).learn(found)
     for entry in data["measurements"]:
         model = results.models[entry["name"]]
         if entry["batch_size"] == 1 and entry["lengths"] == lengths:

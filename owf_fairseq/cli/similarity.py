@@ -1,0 +1,147 @@
+"""`owf similarity`: how similar models are inside, component by component."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "compare the inside of models by CKA and LNS, with each other and with themselves, as the paper does"
+EXAMPLE = (
+    "owf similarity big=a.pt wide=b.pt --benchmark seed2.pt seed3.pt --src test.en --ref test.de --output similarity\n"
+    "owf similarity big=a.pt wide=b.pt --src test.en --ref test.de --sentences 500 --capture module --debiased\n"
+    "owf similarity big=a.pt wide=b.pt --src test.en --ref test.de --neighbors 17 --component decoder.5"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the flags of the subcommand."""
+    parser.usage = "owf similarity [NAME=]CHECKPOINT [[NAME=]CHECKPOINT ...] --src SRC --ref REF [options]"
+    parser.description = (
+        f"{HELP}.\nA sentence's representation is the mean over its tokens of what a component gives on: `0.sa`, "
+        "`0.ca`, `0.ffn`\n(self-attention, cross-attention, FFN of layer 0), or `0`, the layer as a whole. The models "
+        "read the source and are\nmade to read the reference. All models are compared with the first one, and each "
+        "with itself; a model with random\nweights is the lower bound. Where two models have different components, "
+        "as with dropped FFNs, whole layers are\ncompared. Scores are means over corresponding components."
+    )
+    what = parser.add_argument_group("what is compared")
+    what.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="of fairseq-train; the baseline first")
+    what.add_argument(
+        "--benchmark",
+        nargs="+",
+        default=[],
+        metavar="CHECKPOINT",
+        help="the baseline trained with other seeds: their mean similarity counts as 100 in the normalised table",
+    )
+    what.add_argument("--src", required=True, metavar="SRC", help="source text, one sentence a line")
+    what.add_argument("--ref", required=True, metavar="REF", help="its reference translation, which is force-decoded")
+    what.add_argument("--sentences", type=int, metavar="N", help="of the test set, from its start (default: all)")
+    what.add_argument("--data", metavar="DIR", help="the models' binary data (default: where they were trained)")
+    what.add_argument(
+        "--segmentation",
+        metavar="DIR",
+        help="a folder with another record of how text becomes pieces, or `none`: it is in pieces already (default: as "
+        "recorded beside the data)",
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--capture",
+        default="sublayer",
+        metavar="WHAT",
+        help="sublayer: what goes on to the next component, after the residual connection and, post-norm, the layer "
+        "norm (default); module: the attention's or FFN's own output. The paper doesn't say which it takes",
+    )
+    how.add_argument("--no-eos", action="store_true", help="leave end-of-sentence symbols out of the means")
+    how.add_argument(
+        "--debiased",
+        action="store_true",
+        help="the debiased estimator of CKA, for fewer sentences than dimensions (default: the paper's, which is too "
+        "high then)",
+    )
+    how.add_argument(
+        "--k", type=int, metavar="N", help="neighbours of a sentence for LNS (default: 5 %% of the sentences)"
+    )
+    how.add_argument(
+        "--max-tokens", type=int, default=4000, metavar="N", help="tokens of a batch, with padding (default: 4000)"
+    )
+    how.add_argument("--seed", type=int, default=1, metavar="N", help="of the random weights (default: 1)")
+    how.add_argument("--cpu", action="store_true", help="use no GPU")
+    look = parser.add_argument_group("one sentence, to look at, instead of the tables")
+    look.add_argument(
+        "--neighbors",
+        type=int,
+        metavar="LINE",
+        help="list the nearest neighbours (--k, by default 10) of this line of the source in the first two models",
+    )
+    look.add_argument(
+        "--component",
+        metavar="NAME",
+        help="encoder.0.sa, decoder.5.ffn or, for a whole layer, decoder.5 (default: the encoder's last layer)",
+    )
+    form = parser.add_argument_group("output")
+    form.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    form.add_argument(
+        "--output",
+        metavar="DIR",
+        help="make a folder with similarity.json, tables.md and the pictures (PNG and SVG); one that it made before is "
+        "replaced",
+    )
+    form.add_argument("--no-plots", action="store_true", help="without pictures, which need matplotlib")
+    form.add_argument("--json", metavar="FILE", help="write the JSON alone, or that of --neighbors")
+    form.add_argument("--overwrite", action="store_true", help="replace a --json of another command")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the tables and writes the folder."""
+    import sys
+
+    from owf_fairseq.analysis import neighbors, output, similarity
+    from owf_fairseq.analysis.tables import tables, with_headings
+    from owf_fairseq.analysis.test_set import Settings, prepare
+    from owf_fairseq.data.outputs import write_output
+
+    def warn(text: str) -> None:
+        print(f"{output.COMMAND}: warning: {text}", file=sys.stderr, flush=True)
+
+    settings = Settings(
+        args.capture,
+        not args.no_eos,
+        args.debiased,
+        args.k,
+        args.sentences,
+        args.max_tokens,
+        args.seed,
+        args.data,
+        args.segmentation,
+        args.cpu,
+    )
+    problems = output.check_files(
+        [*args.checkpoints, *args.benchmark],
+        [args.src, args.ref],
+        args.output,
+        args.json,
+        args.overwrite,
+        not args.no_plots,
+        similarity.KIND if args.neighbors is None else neighbors.KIND,
+    )
+    if args.component and args.neighbors is None:
+        problems.append("`--component` is of `--neighbors`, which is not given")
+    if args.neighbors is not None and args.output:
+        problems.append("`--neighbors` makes one table, and no folder: leave `--output` away, or name a `--json`")
+    prepared = prepare(args.checkpoints, args.benchmark, args.src, args.ref, settings, warn, problems)
+    if args.neighbors is not None:
+        table = neighbors.side_by_side(prepared, args.neighbors, args.component)
+        json = table.as_json()
+        print(table.as_markdown() if args.markdown else table.as_text(), flush=True)
+    else:
+        data = similarity.analyse(prepared, warn)
+        made = tables(data)
+        json = output.as_json(data, made)
+        if args.output:
+            output.write_folder(args.output, data, made, plots=not args.no_plots)
+        texts = [
+            f"## {heading}\n\n{table.as_markdown()}" if args.markdown else f"{heading}\n\n{table.as_text()}"
+            for heading, table in with_headings(data, made)
+        ]
+        print("\n\n".join(texts), flush=True)
+    if args.json:
+        write_output("--json", args.json, json.split("\n"))
+    return 0
