@@ -133,6 +133,10 @@ class PaperSimilarity:
     values: dict[str, float]
 
 
+SIMILARITY_SLIPS = {("SharedEnc", "encoder_lns"), ("SharedEncDec", "encoder_lns"), ("SharedEncNoDec", "encoder_lns")}
+"""Normalised numbers, by row and column, that don't follow from the raw ones, whatever was rounded."""
+
+
 def similarity_rows() -> list[PaperSimilarity]:
     """All rows of the paper's similarity tables, in the paper's order."""
     names = [f"{stack}_{metric}" for stack in ("encoder", "decoder") for metric in ("cka", "lns")]

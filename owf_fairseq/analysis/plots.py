@@ -20,7 +20,7 @@ FORMATS = ("png", "svg")
 
 _CELL = 0.19
 """Inches of a component: room for its label at the size below."""
-_FONT = {"font.size": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.titlesize": 8, "svg.hashsalt": "owf"}
+STYLE = {"font.size": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.titlesize": 8, "svg.hashsalt": "owf"}
 
 
 def draw(data: Mapping[str, Any], folder: Path) -> list[str]:
@@ -40,7 +40,7 @@ def draw(data: Mapping[str, Any], folder: Path) -> list[str]:
     import matplotlib
 
     names = []
-    with matplotlib.rc_context(_FONT):
+    with matplotlib.rc_context(STYLE):
         for name, figure in figures(data):
             for ending in FORMATS:
                 # without a date, the same numbers give the same file

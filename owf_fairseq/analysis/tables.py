@@ -9,7 +9,7 @@ from typing import Any
 from owf_fairseq.analysis.representations import STACKS
 from owf_fairseq.analysis.similarity import LAYERS, METRICS, score
 from owf_fairseq.analysis.test_set import BASELINE, BENCHMARK, COMPARED, RANDOM
-from owf_fairseq.paper import PaperSimilarity, similarity_rows
+from owf_fairseq.paper import SIMILARITY_SLIPS, PaperSimilarity, similarity_rows
 from owf_fairseq.results import Key, Ours, configuration_key
 from owf_fairseq.tables import Report, number
 
@@ -117,7 +117,7 @@ def _report(data: Mapping[str, Any], table: str, rows: Rows, decimals: int) -> R
         }
         for (model, cells), paper in zip(rows, papers, strict=True)
     ]
-    return Report(header, body, listed, _notes(data, table, rows, any(papers)))
+    return Report(header, body, listed, _notes(data, table, rows, papers))
 
 
 def _text(cell: Cell, decimals: int) -> str:
@@ -154,7 +154,11 @@ def _key(model: Mapping[str, Any]) -> Key | None:
     return ours.key
 
 
-def _notes(data: Mapping[str, Any], table: str, rows: Rows, with_paper: bool) -> list[str]:
+def _slips(paper: PaperSimilarity) -> bool:
+    return any(row == paper.row for row, _ in SIMILARITY_SLIPS)
+
+
+def _notes(data: Mapping[str, Any], table: str, rows: Rows, papers: Sequence[PaperSimilarity | None]) -> list[str]:
     settings, files = data["settings"], data["files"]
     of = "layers" if table == "layers" else "components"
     notes = [
@@ -166,8 +170,11 @@ def _notes(data: Mapping[str, Any], table: str, rows: Rows, with_paper: bool) ->
         notes.append(f"{WHOLE}: whole layers, because the modules of the two models differ")
     if any(cell is None for _, cells in rows for cell in cells):
         notes.append("-: the numbers of layers differ")
-    if with_paper:
+    if any(papers):
         notes.append("paper: Pires et al. 2023, arXiv:2309.01826, as printed, Transformer Big on WMT22 English-German")
+    slips = [paper.row for paper in papers if paper and table == "normalised" and _slips(paper)]
+    if slips:
+        notes.append(f"the paper's encoder LNS of {', '.join(slips)} does not follow from its raw table")
     if not _benchmarks(data):
         notes.append("without `--benchmark`, the baseline with other seeds, nothing says how high a score can be")
     return [f"- {note}" for note in notes]

@@ -58,14 +58,14 @@ def test_a_sentence_is_never_its_own_neighbour():
 def test_all_that_are_as_near_as_the_kth_count():
     east, north = [1.0, 0.0], [0.0, 1.0]
     features = torch.tensor([east, east, [1.0, 0.1], [1.0, 0.1], [1.0, 0.1], north])
-    first = neighbors(features, range(0, 1), 2)[0]
+    first = neighbors(features, range(1), 2)[0]
     assert first.tolist() == [False, True, True, True, True, False]
-    assert neighbors(features, range(0, 1), 1)[0].tolist() == [False, True, False, False, False, False]
+    assert neighbors(features, range(1), 1)[0].tolist() == [False, True, False, False, False, False]
 
 
 def test_rounding_makes_ties_of_what_float32_cannot_tell_apart():
     features = torch.tensor([[1.0, 0.0], [1.0, 0.1], [1.0, 0.1 + 1e-7], [1.0, 0.5]])
-    assert neighbors(features, range(0, 1), 1)[0].tolist() == [False, True, True, False]
+    assert neighbors(features, range(1), 1)[0].tolist() == [False, True, True, False]
 
 
 def test_order_of_the_sentences_changes_nothing():

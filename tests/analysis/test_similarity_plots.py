@@ -1,0 +1,128 @@
+"""The pictures: there for every model, in both formats, with labels that don't overlap."""
+
+import itertools
+import random
+
+import pytest
+
+from owf_fairseq.analysis.plots import FORMATS, STYLE, draw, figures
+
+matplotlib = pytest.importorskip("matplotlib", reason="`pip install '.[plot]'` for the plots")
+
+
+def stack(kinds, layers, baseline=None):
+    """A stack with random similarities; the baseline's labels are its own by default."""
+    numbers = random.Random(1)
+    labels = {
+        "modules": [f"{n}.{kind}" for n in range(layers) for kind in kinds],
+        "layers": list(map(str, range(layers))),
+    }
+    names = baseline or labels
+    columns, rows = (len(one["modules"]) + layers for one in (labels, names))
+
+    def matrix(down, across):
+        return {m: [[numbers.random() for _ in range(across)] for _ in range(down)] for m in ("cka", "lns")}
+
+    scores = {
+        of: {m: [numbers.random() for _ in labels[of]] if labels[of] == names[of] else None for m in ("cka", "lns")}
+        for of in labels
+    }
+    return {**labels, "baseline": names, "self": matrix(columns, columns), "cross": matrix(rows, columns),
+            "scores": scores, "redundancy": {"adjacent": 0.5, "second": 0.6, "difference": -0.1}}  # fmt: skip
+
+
+def analysis(encoder, decoder):
+    kinds = {"encoder": ["sa", "ffn"], "decoder": ["sa", "ca", "ffn"]}
+    layers = {"encoder": encoder, "decoder": decoder}
+    base = {name: stack(kinds[name], layers[name]) for name in kinds}
+    dropped = {**base, "decoder": stack(["sa", "ca"], decoder, base["decoder"])}
+    roles = [
+        ("Transformer Big", "baseline", base),
+        ("a/b", "compared", base),
+        ("a_b", "compared", dropped),
+        ("seed 2", "benchmark", base),
+        ("random weights", "random", base),
+    ]
+    return {"models": [{"name": name, "role": role, "stacks": stacks} for name, role, stacks in roles]}
+
+
+def boxes(texts):
+    return [text.get_window_extent() for text in texts if text.get_text() and text.get_visible()]
+
+
+@pytest.mark.parametrize("layers", [(6, 6), (12, 12)], ids=str)
+def test_labels_do_not_overlap_and_all_components_have_one(layers):
+    seen = {"Transformer_Big.self": 0, "a_b_2.cross": 0, "a_b.layers": 0, "a_b_2.layers": 0}
+    with matplotlib.rc_context(STYLE):
+        for name, figure in figures(analysis(*layers)):
+            if name in seen:
+                figure.draw_without_rendering()
+                check_places(name, figure)
+                seen[name] = sum(len(axis.get_xticklabels()) for axis in figure.axes)
+    encoder, decoder = layers
+    assert seen == {
+        "Transformer_Big.self": 2 * encoder + 3 * decoder,
+        "a_b_2.cross": 2 * (2 * encoder + 2 * decoder),
+        "a_b.layers": 2 * (2 * encoder + 3 * decoder),
+        "a_b_2.layers": 2 * (2 * encoder + decoder),
+    }
+
+
+def check_places(name, figure):
+    """No label lies on another, and none leaves the picture."""
+    titles = boxes(axis.title for axis in figure.axes)
+    groups = [labels for axis in figure.axes for labels in (axis.get_xticklabels(), axis.get_yticklabels())]
+    for group in [*map(boxes, groups), titles]:
+        for one, other in itertools.combinations(group, 2):
+            assert not one.overlaps(other), name
+    inside = [*titles, *(box for group in groups for box in boxes(group))]
+    for box in [*inside, *(legend.get_window_extent() for legend in figure.legends)]:
+        assert 0 <= box.x0 <= box.x1 <= figure.bbox.width, name
+        assert 0 <= box.y0 <= box.y1 <= figure.bbox.height, name
+
+
+def test_one_scale_of_colours_and_the_numbers_themselves():
+    data = analysis(6, 6)
+    for name, figure in figures(data):
+        images = [image for axis in figure.axes for image in axis.get_images()]
+        assert {image.get_clim() for image in images} in ({(0.0, 1.0)}, set()), name
+        if name == "a_b_2.cross":
+            stacks = data["models"][2]["stacks"]
+            shapes = [image.get_array().shape for image in images]
+            assert shapes == [(12, 12), (18, 12)] * 2
+            assert images[3].get_array()[4][7] == stacks["decoder"]["cross"]["lns"][4][7]
+        if name == "a_b.layers":
+            heights = [bar.get_height() for bar in figure.axes[0].patches]
+            scores = [data["models"][n]["stacks"]["encoder"]["scores"]["modules"]["cka"] for n in (3, 1)]
+            assert heights == [*scores[0], *scores[1]]
+            assert len({bar.get_facecolor() for bar in figure.axes[0].patches}) == 2
+        if name == "a_b_2.layers":
+            assert [axis.get_title() for axis in figure.axes][2] == "CKA, decoder, whole layers"
+
+
+def test_every_picture_is_written_in_both_formats(tmp_path):
+    names = draw(analysis(2, 2), tmp_path)
+    assert names == [
+        *("Transformer_Big.self", "a_b.self", "a_b.cross", "a_b.layers", "a_b_2.self", "a_b_2.cross", "a_b_2.layers"),
+        *("seed_2.self", "seed_2.cross", "random_weights.self", "random_weights.cross"),
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        f"{name}.{kind}" for name in names for kind in FORMATS
+    )
+    assert (tmp_path / "a_b.self.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "a_b.self.svg").read_text()
+    again = tmp_path / "again"
+    again.mkdir()
+    draw(analysis(2, 2), again)
+    assert (again / "a_b.cross.svg").read_bytes() == (tmp_path / "a_b.cross.svg").read_bytes()
+
+
+def test_stacks_that_cannot_be_compared_are_said_to_be_so():
+    data = analysis(2, 2)
+    model = data["models"][1]
+    model["stacks"]["encoder"] = stack(["sa", "ffn"], 3, data["models"][0]["stacks"]["encoder"])
+    model["stacks"]["decoder"] = {**stack([], 0, data["models"][0]["stacks"]["decoder"]), "redundancy": None}
+    made = dict(figures(data))
+    texts = {name: [text.get_text() for axis in made[name].axes for text in axis.texts] for name in made}
+    assert texts["a_b.layers"] == ["the numbers of layers differ"] * 4
+    assert texts["a_b.cross"] == ["nothing to compare"] * 2
