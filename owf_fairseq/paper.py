@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from owf_fairseq.parameters import ParameterCount
 
 RESULTS = Path(__file__).with_name("paper_results.tsv")
+SIMILARITY_TABLE = "similarity"
 SIMILARITY = Path(__file__).with_name("paper_similarity.tsv")
 
 VOCAB_SIZES = {"en-de": 50_408, "en-ro": 39_840, "multi": 240_014}
@@ -183,6 +184,21 @@ def rows() -> list[PaperRow]:
             )
             for line in csv.DictReader(lines, delimiter="\t")
         ]
+
+
+def rows_of_table(table: str) -> list[PaperRow]:
+    """The rows of a table, in the paper's order.
+
+    Args:
+        table: see ``PaperRow``; or ``similarity``, whose models are rows of other tables.
+    """
+    if table != SIMILARITY_TABLE:
+        return [row for row in rows() if row.table == table]
+    models = dict.fromkeys((row.configuration, row.shared_ffn_dim) for row in similarity_rows())
+    of_big = {
+        (row.configuration, row.shared_ffn_dim): row for row in rows() if (row.pair, row.size) == ("en-de", "big")
+    }
+    return [of_big[model] for model in models]
 
 
 def count_row(row: PaperRow) -> ParameterCount | None:

@@ -65,14 +65,20 @@ def lns_matrix(
     if not 1 <= k < n:
         raise ValueError(f"k must be from 1 to {n - 1}, one less than the sentences, but is {k}")
     total = torch.zeros(len(one), len(other), dtype=torch.float64)
-    sides = (one,) if one is other else (one, other)
-    for rows in _blocks(n, k, sum(map(len, sides))):
-        masks = [torch.stack([neighbors(x, rows, k).float() for x in side], dim=1) for side in sides]
-        common = (masks[0] @ masks[-1].transpose(1, 2)).double()  # (rows, one, other); whole numbers, so exact
-        ones, others = (mask.sum(-1).double() for mask in (masks[0], masks[-1]))
-        total += (common / (ones[:, :, None] + others[:, None, :] - common)).sum(0)
-        advance(len(rows))
+    for jaccard in jaccard_by_block(one, other, k):
+        total += jaccard.sum(0)
+        advance(len(jaccard))
     return total / n
+
+
+def jaccard_by_block(one: Sequence[Tensor], other: Sequence[Tensor], k: int) -> Iterator[Tensor]:
+    """LNS of every sentence, see ``lns_matrix``: (sentences of the block, len(one), len(other)) in each of ``blocks``."""
+    sides = (one,) if one is other else (one, other)
+    for rows in blocks(len(one[0]), k, sum(map(len, sides))):
+        masks = [torch.stack([neighbors(x, rows, k).float() for x in side], dim=1) for side in sides]
+        common = (masks[0] @ masks[-1].transpose(1, 2)).double()  # whole numbers, so exact
+        ones, others = (mask.sum(-1).double() for mask in (masks[0], masks[-1]))
+        yield common / (ones[:, :, None] + others[:, None, :] - common)
 
 
 def neighbors(features: Tensor, rows: range, k: int) -> Tensor:
@@ -100,7 +106,7 @@ def cosine_similarities(features: Tensor, rows: range) -> Tensor:
     return (features[rows.start : rows.stop] @ features.T).div_(lengths).div_(lengths[rows.start : rows.stop, None])
 
 
-def _blocks(n: int, k: int, representations: int) -> Iterator[range]:
+def blocks(n: int, k: int, representations: int) -> Iterator[range]:
     """The sentences by number, in parts that ``BLOCK_BYTES`` have room for."""
     row = (
         n * (8 + 2 * 4 * representations) + 16 * k

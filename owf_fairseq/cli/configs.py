@@ -13,8 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         metavar="NAME",
-        help="of the paper, whose rows are wanted, in its order: sharing, dropping, one_wide, other, custom_sharing or "
-        "attention",
+        help="of the paper, whose rows are wanted, in its order: sharing, dropping, one_wide, other, custom_sharing, "
+        "attention or similarity",
     )
     parser.add_argument("--dataset", metavar="NAME", help="the data: a folder of configs, as multi30k (default: all)")
 

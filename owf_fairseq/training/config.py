@@ -14,7 +14,7 @@ import yaml
 from owf_fairseq import USER_DIR
 from owf_fairseq.data.lines import read_lines
 from owf_fairseq.errors import InputError, collect
-from owf_fairseq.paper import PaperRow, rows
+from owf_fairseq.paper import SIMILARITY_TABLE, PaperRow, rows, rows_of_table
 from owf_fairseq.sharing import ARCHS, SIZES, arch_name
 
 CONFIGS = Path(USER_DIR, "configs")
@@ -133,16 +133,17 @@ def table_configs(table: str, dataset: str) -> list[str]:
     """The configs of the rows of one of the paper's tables, in its order, as ``DATASET/NAME``.
 
     Args:
-        table: a table of ``paper_results.tsv``.
+        table: a table of the paper, see ``paper.rows_of_table``.
         dataset: one of ``DATASETS``, for the rows that are of it, or of ``SMALL_DATASETS``: the rows of Transformer Big
             that size small has, with widths in the same proportion to One Wide FFN's.
 
     Raises:
         InputError: the table has no such row.
     """
-    found = [name for row in rows() if row.table == table and (name := row_config(row, dataset))]
+    found = [name for row in rows_of_table(table) if (name := row_config(row, dataset))]
     if not found:
-        known = sorted({row.table for row in rows() if row_config(row, dataset)})
+        tables = dict.fromkeys([*(row.table for row in rows()), SIMILARITY_TABLE])
+        known = [name for name in tables if any(row_config(row, dataset) for row in rows_of_table(name))]
         has = f"has {', '.join(known)}" if known else f"is none of {', '.join((*DATASETS.values(), *SMALL_DATASETS))}"
         raise InputError(f"there is no row of table '{table}' for '{dataset}', which {has}")
     return list(dict.fromkeys(found))

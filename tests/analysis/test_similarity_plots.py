@@ -113,8 +113,9 @@ def test_every_picture_is_written_in_both_formats(tmp_path):
     assert "<svg" in (tmp_path / "a_b.self.svg").read_text()
     again = tmp_path / "again"
     again.mkdir()
-    draw(analysis(2, 2), again)
-    assert (again / "a_b.cross.svg").read_bytes() == (tmp_path / "a_b.cross.svg").read_bytes()
+    few = analysis(2, 2)
+    draw({"models": few["models"][:1]}, again)
+    assert (again / "Transformer_Big.self.svg").read_bytes() == (tmp_path / "Transformer_Big.self.svg").read_bytes()
 
 
 def test_stacks_that_cannot_be_compared_are_said_to_be_so():

@@ -66,6 +66,10 @@ def test_the_configs_of_a_table():
         "quickstart/small_shared_enc_no_dec_2048",
     ]
     assert len(table_configs("custom_sharing", "wmt22_en_de")) == 8
+    assert [name.partition("/")[2] for name in table_configs("similarity", "wmt22_en_de")] == [
+        *("big", "big_shared_enc", "big_shared_dec", "big_shared_enc_shared_dec", "big_shared_enc_dec", "big_no_enc"),
+        *("big_no_dec", "big_shared_enc_no_dec", "big_one_wide_ffn"),
+    ]
     with pytest.raises(ValueError, match="no row of table 'sharing' for 'multilingual', which has other"):
         table_configs("sharing", "multilingual")
     with pytest.raises(ValueError, match="'wmt23', which is none of wmt22_en_de, "):
