@@ -2,8 +2,8 @@
 """Memory that LNS needs for a large test set, and how long it takes.
 
 Two random representations of as many sentences are compared, block by block. Prints the peak resident memory of the
-whole process, Python and torch included, and the time of a block, with what all blocks would take. Every block needs the
-same, so that a few of them show the peak.
+whole process, Python and torch included, and the time of a block, with what all blocks would take. Every block needs
+the same, so that a few of them show the peak.
 
 example:
   python scripts/similarity_memory.py --sentences 100000 --dimensions 1024 --blocks 3
@@ -39,9 +39,10 @@ def main(argv: list[str] | None = None) -> int:
     begun = time.monotonic()
     done = list(islice(lns.jaccard_by_block([one], [other], k), args.blocks))
     seconds = (time.monotonic() - begun) / len(done)
+    minutes = seconds * len(blocks) / 60
     print(
         f"LNS of {args.sentences:,} sentences, {args.dimensions:,} dimensions, k = {k:,}: {len(done)} of {len(blocks)} "
-        f"blocks, peak {peak_resident() / 1e9:.2f} GB, {seconds:.1f} s a block, {seconds * len(blocks) / 60:.0f} min for all"
+        f"blocks, peak {peak_resident() / 1e9:.2f} GB, {seconds:.1f} s a block, {minutes:.0f} min for all"
     )
     return 0
 

@@ -72,7 +72,7 @@ def lns_matrix(
 
 
 def jaccard_by_block(one: Sequence[Tensor], other: Sequence[Tensor], k: int) -> Iterator[Tensor]:
-    """LNS of every sentence, see ``lns_matrix``: (sentences of the block, len(one), len(other)) in each of ``blocks``."""
+    """LNS of every sentence, see ``lns_matrix``: (sentences, len(one), len(other)) for each of ``blocks``."""
     sides = (one,) if one is other else (one, other)
     for rows in blocks(len(one[0]), k, sum(map(len, sides))):
         masks = [torch.stack([neighbors(x, rows, k).float() for x in side], dim=1) for side in sides]
