@@ -102,6 +102,22 @@ class StoredModel:
             InputError: the checkpoint does not hold the model that it says, or the dictionaries are not its own.
         """
         self.check()
+        self.check_dictionaries(source, target)
+        try:
+            model = build_model(self.args, source, target)
+        except (AssertionError, ValueError) as error:  # two dictionaries where embeddings are shared
+            raise InputError(f"{self.file} can't be built with the dictionaries of its data: {error}") from error
+        weights = {name: tensor for name, tensor in self.weights.items() if not name.endswith(_IGNORED)}
+        model.load_state_dict(weights, strict=False)  # strictly checked above, buffers of fairseq's own aside
+        model.eval()
+        return model
+
+    def check_dictionaries(self, source: Dictionary, target: Dictionary) -> None:
+        """Refuses dictionaries of another size than the embeddings.
+
+        Raises:
+            InputError: with those that are.
+        """
         sizes = [self.weights[name].shape[0] for name in _VOCABULARIES if name in self.weights]
         wrong = [
             f"{self.file} has {size:,} symbols of the {side} language, but its dictionary has {len(dictionary):,}: the "
@@ -111,14 +127,6 @@ class StoredModel:
         ]
         if wrong:
             raise InputError(wrong)
-        try:
-            model = build_model(self.args, source, target)
-        except (AssertionError, ValueError) as error:  # two dictionaries where embeddings are shared
-            raise InputError(f"{self.file} can't be built with the dictionaries of its data: {error}") from error
-        weights = {name: tensor for name, tensor in self.weights.items() if not name.endswith(_IGNORED)}
-        model.load_state_dict(weights, strict=False)  # strictly checked above, buffers of fairseq's own aside
-        model.eval()
-        return model
 
 
 _IGNORED = ("embed_positions._float_tensor", "embed_positions.weights")
@@ -215,7 +223,24 @@ def build_model(args: Namespace, source: Dictionary, target: Dictionary) -> Shar
     return model.build_model(args, SimpleNamespace(source_dictionary=source, target_dictionary=target))
 
 
+def build_with_seed(args: Namespace, source: Dictionary, target: Dictionary, seed: int) -> SharingModel:
+    """``build_model`` with the random weights that a seed gives; torch's own random numbers go on as before."""
+    state = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        return build_model(args, source, target)
+    finally:
+        torch.random.set_rng_state(state)
+
+
 _VOCABULARIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+
+
+def seed_of(state: Mapping[str, Any]) -> int | None:
+    """The seed that a training began with; None if the checkpoint doesn't say."""
+    common = (state.get("cfg") or {}).get("common") or {}
+    seed = {**model_flags(state), **common}.get("seed")
+    return seed if isinstance(seed, int) else None
 
 
 def updates_of(state: Mapping[str, Any]) -> int:

@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
 # The paper's similarity tables and pictures on a dataset: fetches and prepares the text, trains the models of the
-# tables' rows, and the first of them with other seeds too, as the benchmark; compares what all of them make of the test
-# set, component by component (`owf similarity`), and prints the tables last.
+# tables' rows, and the first of them with other seeds too; compares what all of them make of the test set, component by
+# component (`owf similarity`), and prints the tables last.
+#
+# The baseline is the first row's model with the first of --seeds. The same model with the other seeds, and with that of
+# the config, is the benchmark. So neither it nor any of the rows began with the weights that the baseline began with:
+# models of one seed stay alike by that alone.
 #
 #   bash scripts/similarity.sh --dataset quickstart --cpu
 #   bash scripts/similarity.sh --dataset multi30k --rows "small small_one_wide_ffn" --max-update 1200 --cpu
 #   bash scripts/similarity.sh --dataset wmt22_en_de --prepared
 #
 # --dataset NAME    quickstart, multi30k or wmt22_en_de
-# --rows "A B"      configs of the dataset, the baseline first (default: all that `owf configs --table similarity
+# --rows "A B"      configs of the dataset, the baseline's first (default: all that `owf configs --table similarity
 #                   --dataset NAME` prints)
-# --seeds "2 3"     of the benchmark, at least one (default: "2 3", as many as the paper has)
+# --seeds "2 3"     of the baseline and of the benchmark, other than the configs' (default: "2 3")
 # --capture WHAT    see `owf similarity --help`
 # --local DIR       take the text from a folder, and fetch nothing: see scripts/DATASET/download.sh
 # --langs LANGS     other languages than the dataset's, where its download.sh has that flag
@@ -36,7 +40,7 @@ parse "--dataset= --rows= --seeds= --capture= --local= --langs= --limit= --vocab
   "owf train" "$@"
 TRAINING=(${REST[@]+"${REST[@]}"})
 
-# add_seeds: a config for each of $SEEDS, the baseline's with another seed, to $CONFIGS.
+# add_seeds: a config for each of $SEEDS, the first row's with another seed, to $CONFIGS.
 add_seeds() {
   local baseline seed
   baseline=$(config_path "${CONFIGS[0]}")
@@ -48,12 +52,12 @@ add_seeds() {
   mkdir -p "$OUTPUT/configs"
   for seed in $SEEDS; do
     CONFIGS+=("$OUTPUT/configs/$(config_name "${CONFIGS[0]}")_seed_$seed.yaml")
-    printf "# The baseline with another seed, for the benchmark of similarity.\nbase: '%s'\nseed: %s\n" \
+    printf "# A row of the similarity tables with another seed.\nbase: '%s'\nseed: %s\n" \
       "${baseline//\'/\'\'}" "$seed" >"${CONFIGS[-1]}"
   done
 }
 
-# compare ROWS: the first so many of $CONFIGS; the others are the benchmark.
+# compare ROWS: the first so many of $CONFIGS; the others are the first one with other seeds, the baseline's before all.
 compare() {
   local config name command source target data models=()
   if [ -e "$OUTPUT/langs.txt" ]; then
@@ -68,7 +72,7 @@ compare() {
     models+=("$name=$OUTPUT/$name/$CHECKPOINT")
   done
   data=$(data_folders)
-  owf similarity "${models[@]:0:$1}" --benchmark "${models[@]:$1}" --data "${data%%:*}" \
+  owf similarity "${models[$1]}" "${models[@]:1:$1-1}" --benchmark "${models[0]}" "${models[@]:$1+1}" --data "${data%%:*}" \
     --src "$OUTPUT/raw/test.$source" --ref "$OUTPUT/raw/test.$target" ${SENTENCES:+--sentences "$SENTENCES"} \
     ${CAPTURE:+--capture "$CAPTURE"} ${CPU:+--cpu} --output "$OUTPUT/similarity"
 }

@@ -99,7 +99,7 @@ def test_train_generate_python_and_tools_run_as_printed(quickstart_folder, monke
     monkeypatch.chdir(quickstart_folder)
     exec(compile(PYTHON[0], "README.md", "exec"), {})
     assert capsys.readouterr().out.strip()
-    tools = {"inspect", "average", "convert", "translate", "evaluate", "benchmark", "report", "export"}
+    tools = {"inspect", "average", "convert", "translate", "evaluate", "benchmark", "report", "export", "similarity"}
     assert {command[1] for command in ON_A_MODEL} == tools
     for command in ON_A_MODEL:
         assert cli.main(command[1:]) == 0, command

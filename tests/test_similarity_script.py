@@ -30,12 +30,14 @@ def test_from_the_text_to_the_tables(scripts):
     assert commands == ["pairs"] * 3 + ["prepare"] + ["train"] * 4 + ["similarity"]
     data = json.loads((run / "similarity" / "similarity.json").read_text())
     assert [(model["name"], model["role"]) for model in data["models"]] == [
-        ("small", "baseline"),
+        ("small_seed_5", "baseline"),
         ("small_one_wide_ffn", "compared"),
-        ("small_seed_5", "benchmark"),
+        ("small", "benchmark"),
         ("small_seed_6", "benchmark"),
         ("random weights", "random"),
     ]
+    assert [model["seed"] for model in data["models"]] == [5, 1, 1, 6, 1000]
+    assert "was trained with the seed" not in done.stderr
     assert data["files"]["sentences"] == 30
     assert data["files"]["source"]["file"] == str(run / "raw" / "test.en")
     assert data["settings"]["capture"] == "module"
@@ -45,10 +47,10 @@ def test_from_the_text_to_the_tables(scripts):
     ]
     assert seeds == [1, 5, 6]
     raw = {row["model"]: row for row in data["tables"]["raw"]}
-    assert raw["small_seed_5"]["encoder_cka"] != raw["small_seed_6"]["encoder_cka"]
+    assert raw["small"]["encoder_cka"] != raw["small_seed_6"]["encoder_cka"]
     assert raw["small_one_wide_ffn"]["paper_row"] == "SharedEncNoDec 49152"
-    assert "Similarity to small, normalised" in done.stdout
-    assert (run / "similarity" / "small_one_wide_ffn.self.png").stat().st_size > 10_000
+    assert "Similarity to small_seed_5, normalised" in done.stdout
+    assert (run / "similarity" / "small_one_wide_ffn.self.decoder.png").stat().st_size > 10_000
 
     scripts.succeed(*call)  # all trainings are done
     assert [command[0] for command in scripts.commands] == ["similarity"]

@@ -18,8 +18,8 @@ from torch import Tensor
 LEAST_SENTENCES = 4
 """The debiased estimator needs as many."""
 
-_NOISE = 1e-7
-"""What varies by less, relative to its size, is constant: float32 has no more digits."""
+_NOISE = 1e-6
+"""What varies by less, relative to its size, is constant: that much a sum in float32 differs by the batch alone."""
 
 
 def cka(one: Tensor, other: Tensor, debiased: bool = False) -> float:
@@ -46,13 +46,13 @@ def cka_matrix(
     Args:
         one, other: representations, (n, d) each, of the same sentences in the same order.
         debiased: estimate each of the three terms without bias (Song et al. 2012, Equation 5, in the form of features;
-            as Nguyen et al. 2021 do): independent representations have 0 in the mean, for any n, and single values may
-            be slightly negative. Needs ``LEAST_SENTENCES``.
+            as Nguyen et al. 2021 do): independent representations have about 0 in the mean. Single values scatter
+            around it, the more the fewer sentences there are, and can be negative. Needs ``LEAST_SENTENCES``.
         advance: is told how many pairs are done.
 
     Returns:
-        (len(one), len(other)), from 0 to 1, up to the debiased estimator's noise. A representation that is the same for
-        all sentences has 0 with everything, itself included.
+        (len(one), len(other)), from 0 to 1, or -1 to 1 if debiased. A representation that is the same for all sentences
+        has 0 with everything, itself included.
 
     Raises:
         ValueError: the numbers of sentences differ, or are too few.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from torch import Tensor
 
 from owf_fairseq.analysis.lns import DECIMALS, cosine_similarities
-from owf_fairseq.analysis.representations import STACKS, Stack
-from owf_fairseq.analysis.test_set import Prepared
+from owf_fairseq.analysis.preparation import Prepared
+from owf_fairseq.analysis.representations import STACKS
 from owf_fairseq.errors import InputError
 from owf_fairseq.tables import Report
 
@@ -39,72 +40,79 @@ def nearest(features: Tensor, sentence: int, number: int) -> list[tuple[int, flo
 
 
 def side_by_side(prepared: Prepared, line: int, component: str | None = None) -> Report:
-    """What two models find nearest to a sentence.
+    """What one model or two find nearest to a sentence.
 
     Args:
-        prepared: the first two models are looked at (with one, that one).
+        prepared: one model or two, beside the random one, which is not looked at.
         line: of the test set, from 1.
         component: ``encoder.5.ffn``, or ``decoder.5`` for a whole layer; by default the encoder's last layer.
 
     Raises:
-        InputError: there is no such line, or a model has no such component.
+        InputError: there is no such line, there are more models, or one has no such component.
     """
+    models = prepared.models[:-1]
+    stack_name, _, label = (component or f"{STACKS[0]}.").partition(".")
+    problems = []
     if line - 1 not in prepared.kept:
         total = len(prepared.texts.references[0].lines)
         why = "it was left out" if 1 <= line <= total else f"the text has {total:,} lines"
-        raise InputError(f"`--neighbors` {line}: {why}")
-    sentence = prepared.kept.index(line - 1)
-    models = prepared.models[:-1][:2]  # the last one has random weights
-    stack_name, _, label = (component or "").partition(".")
-    if component is not None and stack_name not in STACKS:
-        raise InputError(f"`--component` must begin with {' or '.join(f'{stack}.' for stack in STACKS)}: {component}")
-    stack_name = stack_name or STACKS[0]
-    found, problems = {}, []
-    for model in models:
-        stack = model.represent(prepared.settings)[stack_name]
-        features = stack.components.get(label or next(reversed(stack.layers), ""))
-        if features is None:
-            problems.append(f"`--component` {component}: {model.name} has {_listed(stack, stack_name)}")
-        else:
-            found[model.name] = nearest(features, sentence, prepared.settings.k or SHOWN)
+        problems.append(f"`--neighbors` {line}: {why}")
+    if stack_name not in STACKS:
+        problems.append(f"`--component` must begin with {' or '.join(f'{stack}.' for stack in STACKS)}: {component}")
+    if len(models) > 2:
+        problems.append(f"`--neighbors` sets two models side by side, but {len(models)} are named")
     if problems:
         raise InputError(problems)
-    label = label or "last layer"
-    return _report(prepared, line, f"{stack_name}, {label}", found)
+    sentence = prepared.kept.index(line - 1)
+    found = {}
+    for model in models:
+        stack = model.represent(prepared.settings)[stack_name]
+        wanted = label or next(reversed(stack.layers), "")
+        if wanted in stack.components:
+            found[model.name] = nearest(stack.components[wanted], sentence, prepared.settings.k or SHOWN)
+        else:
+            there = ", ".join(f"{stack_name}.{one}" for one in stack.components) or f"nothing in its {stack_name}"
+            problems.append(f"`--component` {component or f'{stack_name}.'}: {model.name} has {there}")
+    if problems:
+        raise InputError(problems)
+    return _report(prepared, line, stack_name, label or "last layer", found)
 
 
-def _listed(stack: Stack, name: str) -> str:
-    return ", ".join(f"{name}.{label}" for label in stack.components)
-
-
-def _report(prepared: Prepared, line: int, component: str, found: Mapping[str, list[tuple[int, float]]]) -> Report:
-    source = prepared.texts.source
-    assert source is not None
+def _report(
+    prepared: Prepared, line: int, stack: str, label: str, found: Mapping[str, list[tuple[int, float]]]
+) -> Report:
+    # what the decoder reads are the references
+    texts = {"encoder": prepared.texts.source, "decoder": prepared.texts.references[0]}
+    text = texts[stack]
+    assert text is not None
     numbers = [{other for other, _ in neighbors} for neighbors in found.values()]
     common = set.intersection(*numbers) if len(numbers) > 1 else set()
-    header, rows = [], []
+    header: list[str] = []
     for name in found:
         header += ["line", "distance", name]
+    rows = []
     for rank in zip(*found.values(), strict=True):
         row = []
         for other, distance in rank:
             mark = "= " if other in common else ""
-            row += [str(prepared.kept[other] + 1), f"{distance:.4f}", mark + source.lines[prepared.kept[other]]]
+            row += [str(prepared.kept[other] + 1), f"{distance:.4f}", mark + text.lines[prepared.kept[other]]]
         rows.append(row)
     data = {
         "kind": KIND,
+        "settings": asdict(prepared.settings),
+        "file": text.facts(),
         "line": line,
-        "sentence": source.lines[line - 1],
-        "component": component,
+        "sentence": text.lines[line - 1],
+        "component": f"{stack}, {label}",
         "neighbors": {
             name: [
-                {"line": prepared.kept[other] + 1, "distance": distance, "sentence": source.lines[prepared.kept[other]]}
+                {"line": prepared.kept[other] + 1, "distance": distance, "sentence": text.lines[prepared.kept[other]]}
                 for other, distance in neighbors
             ]
             for name, neighbors in found.items()
         },
     }
-    notes = [f"line {line}: {source.lines[line - 1]}", f"{component}; distance: 1 - cosine"]
+    notes = [f"line {line}: {text.lines[line - 1]}", f"{stack}, {label}; distance: 1 - cosine"]
     if len(found) > 1:
         notes.append(f"=: near in both models ({len(common)} of {len(rows)})")
     return Report(header, rows, data, notes, words=[3 * n + 2 for n in range(len(found))])

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from owf_fairseq.analysis.preparation import files_of
 from owf_fairseq.analysis.similarity import KIND
 from owf_fairseq.analysis.tables import with_headings
-from owf_fairseq.analysis.test_set import files_of
 from owf_fairseq.data.folders import check_output, output_folder
 from owf_fairseq.data.lines import PathLike, write_lines
 from owf_fairseq.data.outputs import check_output_file
@@ -49,7 +49,9 @@ def check_files(
 
 def as_json(data: Mapping[str, Any], tables: Mapping[str, Report]) -> str:
     """Everything: the matrices, and the tables as rows."""
-    return json.dumps({**data, "tables": {name: report.data for name, report in tables.items()}}, indent=1)
+    return json.dumps(
+        {**data, "tables": {name: report.data for name, report in tables.items()}}, indent=1, allow_nan=False
+    )
 
 
 def write_folder(path: PathLike, data: Mapping[str, Any], tables: Mapping[str, Report], plots: bool = True) -> None:

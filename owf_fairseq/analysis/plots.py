@@ -8,18 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from owf_fairseq.analysis.models import BENCHMARK, COMPARED, RANDOM, RANDOM_NAME
 from owf_fairseq.analysis.representations import STACKS
 from owf_fairseq.analysis.similarity import LAYERS, METRICS, MODULES
-from owf_fairseq.analysis.tables import TITLES
-from owf_fairseq.analysis.test_set import BENCHMARK, COMPARED, RANDOM
+from owf_fairseq.analysis.tables import NOTHING, TITLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg")
 
-_CELL = 0.19
-"""Inches of a component: room for its label at the size below."""
+_CELL = 0.16
+"""Inches of a component: room for its label at the size below, and for twelve layers on a page."""
+_NAME = 28
+"""Characters of a model's name that there is room for."""
 STYLE = {"font.size": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.titlesize": 8, "svg.hashsalt": "owf"}
 
 
@@ -50,14 +52,16 @@ def draw(data: Mapping[str, Any], folder: Path) -> list[str]:
 
 
 def figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
-    """All pictures with their names: ``MODEL.self``, ``MODEL.cross`` and ``MODEL.layers``."""
+    """All pictures with their names: ``MODEL.self.encoder``, ``MODEL.cross.encoder``, ``MODEL.layers`` and the like."""
     baseline, *others = data["models"]
     files = _file_names([model["name"] for model in data["models"]])
-    yield f"{files[baseline['name']]}.self", self_similarity([baseline])
+    for stack in STACKS:
+        yield f"{files[baseline['name']]}.self.{stack}", self_similarity([baseline], stack)
     for model in others:
         name = files[model["name"]]
-        yield f"{name}.self", self_similarity([baseline, model])
-        yield f"{name}.cross", cross_similarity(baseline, model)
+        for stack in STACKS:
+            yield f"{name}.self.{stack}", self_similarity([baseline, model], stack)
+            yield f"{name}.cross.{stack}", cross_similarity(baseline, model, stack)
         if model["role"] == COMPARED:
             yield f"{name}.layers", layer_bars(data, model)
 
@@ -75,31 +79,32 @@ def _file_names(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def self_similarity(models: Sequence[Mapping[str, Any]]) -> Figure:
-    """CKA of each model's components with each other, a row a model (the paper's figure of redundancy)."""
+def _shown(name: str) -> str:
+    """A model's name in a picture: its end, if it is long; not as mathematics, whatever is in it."""
+    short = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
+    return short.replace("$", r"\$")
+
+
+def self_similarity(models: Sequence[Mapping[str, Any]], stack: str) -> Figure:
+    """CKA of each model's components with each other (the paper's figure of redundancy)."""
     panels = []
     for model in models:
-        for name in STACKS:
-            stack = model["stacks"][name]
-            redundancy = stack["redundancy"]
-            title = f"{model['name']}, {name}"
-            if redundancy:
-                title += f"\nadjacent − second neighbours: {redundancy['difference']:+.3f}"
-            labels = stack[MODULES]
-            panels.append((title, stack["self"]["cka"], labels, labels, "", ""))
+        found = model["stacks"][stack]
+        title = f"{_shown(model['name'])}, {stack}"
+        if found["redundancy"]:
+            title += f"\nadjacent − second neighbours: {found['redundancy']['difference']:+.3f}"
+        panels.append((title, found["self"]["cka"], found[MODULES], found[MODULES], "", ""))
     return _heatmaps(panels, "CKA")
 
 
-def cross_similarity(baseline: Mapping[str, Any], model: Mapping[str, Any]) -> Figure:
+def cross_similarity(baseline: Mapping[str, Any], model: Mapping[str, Any], stack: str) -> Figure:
     """CKA and LNS of the baseline's components, rows, with a model's."""
-    panels = []
-    for metric in METRICS:
-        for name in STACKS:
-            stack = model["stacks"][name]
-            axes = (baseline["name"], model["name"])
-            panels.append(
-                (f"{TITLES[metric]}, {name}", stack["cross"][metric], stack["baseline"][MODULES], stack[MODULES], *axes)
-            )
+    found = model["stacks"][stack]
+    names = (_shown(baseline["name"]), _shown(model["name"]))
+    panels = [
+        (f"{TITLES[metric]}, {stack}", found["cross"][metric], found["baseline"][MODULES], found[MODULES], *names)
+        for metric in METRICS
+    ]
     return _heatmaps(panels, "CKA and LNS")
 
 
@@ -108,32 +113,28 @@ Panel = tuple[str, Sequence[Sequence[float]], Sequence[str], Sequence[str], str,
 
 
 def _heatmaps(panels: Sequence[Panel], what: str) -> Figure:
-    """Panels, two in a row, with one scale of colours."""
+    """Panels, one below the other with one scale of colours; a negative value, of debiased CKA, has the colour of 0."""
     from matplotlib.figure import Figure
 
-    rows = [panels[n : n + 2] for n in range(0, len(panels), 2)]
-    widths = [max(12, *(len(row[column][3]) for row in rows)) for column in range(2)]
-    heights = [max(10, *(len(panel[2]) for panel in row)) for row in rows]
-    figure = Figure(
-        figsize=(_CELL * sum(widths) + 2.4, _CELL * sum(heights) + 1.0 * len(rows) + 0.2), layout="constrained"
-    )
-    axes = figure.subplots(len(rows), 2, squeeze=False, width_ratios=widths, height_ratios=heights)
+    heights = [max(14, len(panel[2])) for panel in panels]
+    width = max(14, *(len(panel[3]) for panel in panels))
+    figure = Figure(figsize=(_CELL * width + 1.9, _CELL * sum(heights) + 1.1 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
     image = None
-    for row, line in zip(rows, axes, strict=True):
-        for (title, matrix, down, across, name_down, name_across), axis in zip(row, line, strict=True):
-            axis.set_title(title)
-            if not (down and across):
-                axis.text(0.5, 0.5, "nothing to compare", ha="center", va="center")
-                axis.set_axis_off()
-                continue
-            shown = [list(values[: len(across)]) for values in matrix[: len(down)]]
-            image = axis.imshow(shown, vmin=0, vmax=1, cmap="viridis", aspect="equal")
-            axis.set_xticks(range(len(across)), across, rotation=90)
-            axis.set_yticks(range(len(down)), down)
-            axis.set_xlabel(name_across)
-            axis.set_ylabel(name_down)
+    for axis, (title, matrix, down, across, name_down, name_across) in zip(axes, panels, strict=True):
+        axis.set_title(title)
+        if not (down and across):
+            axis.text(0.5, 0.5, NOTHING, ha="center", va="center", wrap=True)
+            axis.set_axis_off()
+            continue
+        shown = [list(values[: len(across)]) for values in matrix[: len(down)]]
+        image = axis.imshow(shown, vmin=0, vmax=1, cmap="viridis", aspect="equal")
+        axis.set_xticks(range(len(across)), across, rotation=90)
+        axis.set_yticks(range(len(down)), down)
+        axis.set_xlabel(name_across)
+        axis.set_ylabel(name_down)
     if image is not None:
-        figure.colorbar(image, ax=axes, label=what, shrink=0.8, fraction=0.04)
+        figure.colorbar(image, ax=list(axes), label=what, shrink=0.6, fraction=0.05)
     return figure
 
 
@@ -141,35 +142,36 @@ def layer_bars(data: Mapping[str, Any], model: Mapping[str, Any]) -> Figure:
     """Similarity to the baseline, component by component; the benchmark in grey, random weights as a line."""
     from matplotlib.figure import Figure
 
-    panels = [(name, metric) for name in STACKS for metric in METRICS]
-    kinds = {name: _kind(model["stacks"][name]) for name in STACKS}
-    longest = max(len(model["stacks"][name][kinds[name]]) for name in STACKS)
-    figure = Figure(figsize=(max(5.0, 0.25 * longest + 1.0), 1.75 * len(panels) + 0.8), layout="constrained")
+    panels = [(stack, metric) for stack in STACKS for metric in METRICS]
+    kinds = {stack: _kind(model["stacks"][stack]) for stack in STACKS}
+    longest = max(len(model["stacks"][stack][kinds[stack]]) for stack in STACKS)
+    figure = Figure(figsize=(_CELL * max(26, longest) + 0.8, 1.5 * len(panels) + 1.0), layout="constrained")
     drawn: dict[str, Any] = {}
-    for axis, (name, metric) in zip(figure.subplots(len(panels)), panels, strict=True):
-        kind = kinds[name]
-        labels = model["stacks"][name][kind]
-        own = model["stacks"][name]["scores"][kind][metric]
-        axis.set_title(f"{TITLES[metric]}, {name}" + (", whole layers" if kind == LAYERS else ""))
+    for axis, (stack, metric) in zip(figure.subplots(len(panels)), panels, strict=True):
+        kind = kinds[stack]
+        labels = model["stacks"][stack][kind]
+        own = model["stacks"][stack]["scores"][kind][metric]
+        axis.set_title(f"{TITLES[metric]}, {stack}" + (", whole layers" if kind == LAYERS else ""))
         if own is None:
-            axis.text(0.5, 0.5, "the numbers of layers differ", ha="center", va="center")
+            axis.text(0.5, 0.5, NOTHING, ha="center", va="center", wrap=True)
             axis.set_axis_off()
             continue
         places = range(len(labels))
-        seeds, random = (_scores(data, role, name, kind, metric) for role in (BENCHMARK, RANDOM))
+        seeds, random = (_scores(data, role, stack, kind, metric) for role in (BENCHMARK, RANDOM))
         if seeds:
             means = [sum(values) / len(values) for values in zip(*seeds, strict=True)]
             drawn["benchmark"] = axis.bar([n - 0.2 for n in places], means, 0.4, color="0.65")
-        drawn[model["name"]] = axis.bar([n + 0.2 for n in places], own, 0.4, color="tab:blue")
+        drawn[_shown(model["name"])] = axis.bar([n + 0.2 for n in places], own, 0.4, color="tab:blue")
         for values in random:
-            (drawn["random weights"],) = axis.plot(places, values, "k_", markersize=9)
+            (drawn[RANDOM_NAME],) = axis.plot(places, values, "k_", markersize=7)
         axis.set_xticks(places, labels, rotation=90)
         axis.set_xlim(-0.6, len(labels) - 0.4)
         axis.set_ylim(0, 1)
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)
-    figure.legend(list(drawn.values()), list(drawn), loc="outside lower center", ncols=3 if longest > 20 else 1)
-    figure.suptitle(f"Similarity to {data['models'][0]['name']}")
+    if drawn:
+        figure.legend(list(drawn.values()), list(drawn), loc="outside lower center", ncols=3 if longest > 20 else 1)
+    figure.suptitle(f"Similarity to {_shown(data['models'][0]['name'])}")
     return figure
 
 

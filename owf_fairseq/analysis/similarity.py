@@ -15,8 +15,8 @@ from torch import Tensor
 from owf_fairseq import __version__
 from owf_fairseq.analysis.cka import cka_matrix
 from owf_fairseq.analysis.lns import lns_matrix
+from owf_fairseq.analysis.preparation import Prepared
 from owf_fairseq.analysis.representations import STACKS, Stack
-from owf_fairseq.analysis.test_set import Prepared
 from owf_fairseq.progress import Progress
 
 KIND = "similarity"
@@ -27,16 +27,18 @@ MODULES, LAYERS = "modules", "layers"
 Matrix = list[list[float]]
 
 
-def analyse(prepared: Prepared, warn: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
-    """Compares every model with the baseline and with itself. Two models are in memory at a time.
+def analyse(prepared: Prepared) -> dict[str, Any]:
+    """Compares every model with the baseline and with itself. Two models' representations are in memory at a time.
 
     Args:
         prepared: the models and the test set.
-        warn: is told what makes a number doubtful.
 
     Returns:
         For JSON: ``settings``, ``files``, and for each of ``models`` its facts and under ``stacks`` the similarity
         matrices, whose rows are the baseline's components, or in ``self`` its own, and what follows from them.
+
+    Raises:
+        InputError: a model can't be loaded, or makes no numbers of the sentences.
     """
     settings = prepared.settings
     models = []
@@ -44,23 +46,15 @@ def analyse(prepared: Prepared, warn: Callable[[str], None] = lambda text: None)
     for model in prepared.models:
         found = model.represent(settings)
         baseline = baseline or found
-        count = sum(_pairs(found[stack]) + _pairs(baseline[stack], found[stack]) for stack in STACKS)
-        with Progress("pairs of components", count, label=model.name) as progress:
-            compare = _comparer(prepared.k, settings.debiased, progress)
-            stacks = {stack: compare_stacks(baseline[stack], found[stack], compare) for stack in STACKS}
+        stacks = compare_models(baseline, found, prepared.k, settings.debiased, model.name)
         models.append({**model.facts, "role": model.role, "stacks": stacks})
-    most = max(stack["dimension"] or 0 for model in models for stack in model["stacks"].values())
-    if len(prepared.kept) <= most and not settings.debiased:
-        warn(
-            f"{len(prepared.kept):,} sentences are not more than the {most:,} dimensions of the representations, so "
-            "that CKA is too high for any two of them: take more sentences, or `--debiased`"
-        )
+        del found  # before the next model's are there
     texts = prepared.texts
     assert texts.source is not None
     return {
         "kind": KIND,
         "versions": {"owf_fairseq": __version__, "torch": torch.__version__},
-        "settings": {**asdict(settings), "k": prepared.k},
+        "settings": {**asdict(settings), "k": prepared.k, "seed": prepared.models[-1].seed},
         "files": {
             "source": texts.source.facts(),
             "reference": texts.references[0].facts(),
@@ -70,46 +64,83 @@ def analyse(prepared: Prepared, warn: Callable[[str], None] = lambda text: None)
     }
 
 
-Compare = Callable[[Sequence[Tensor], Sequence[Tensor]], dict[str, Matrix]]
-
-
-def _comparer(k: int, debiased: bool, progress: Progress) -> Compare:
-    def compare(one: Sequence[Tensor], other: Sequence[Tensor]) -> dict[str, Matrix]:
-        if not (one and other):
-            return {metric: [[] for _ in one] for metric in METRICS}
-        return {
-            "cka": cka_matrix(one, other, debiased, progress.advance).tolist(),
-            "lns": lns_matrix(one, other, k).tolist(),
-        }
-
-    return compare
-
-
-def _pairs(one: Stack, other: Stack | None = None) -> int:
-    return len(one.components) * len((other or one).components)
-
-
-def compare_stacks(baseline: Stack, stack: Stack, compare: Compare) -> dict[str, Any]:
-    """All numbers of one stack of a model.
+def compare_models(
+    baseline: Mapping[str, Stack], model: Mapping[str, Stack], k: int, debiased: bool = False, name: str = ""
+) -> dict[str, Any]:
+    """All numbers of a model, by stack.
 
     Args:
-        baseline: of the same name.
-        stack: the model's.
-        compare: makes the matrices.
+        baseline: its representations.
+        model: likewise; the same object for the baseline itself.
+        k: neighbours for LNS.
+        debiased: the estimator of CKA.
+        name: for the progress.
     """
+    own = {stack: Distinct(list(model[stack].components.values())) for stack in STACKS}
+    others = own
+    if model is not baseline:
+        others = {stack: Distinct(list(baseline[stack].components.values())) for stack in STACKS}
+    sides = [own] if others is own else [own, others]
+    pairs = sum(len(side[stack]) * len(own[stack]) for side in sides for stack in STACKS)
+    with Progress("pairs of components", pairs, label=f"{name}: CKA") as progress:
+        itself, *rest = (
+            {stack: matrix(cka_matrix, side[stack], own[stack], debiased, progress.advance) for stack in STACKS}
+            for side in sides
+        )
+    cka = rest[0] if rest else itself
+    with Progress("sentences", sum(one.sentences for one in own.values()), label=f"{name}: LNS") as progress:
+        lns = {stack: matrix(lns_matrix, others[stack], own[stack], k, progress.advance) for stack in STACKS}
+    return {
+        stack: _numbers(baseline[stack], model[stack], itself[stack], {"cka": cka[stack], "lns": lns[stack]})
+        for stack in STACKS
+    }
+
+
+class Distinct:
+    """Representations without those that are there twice: a layer's is mostly that of its last component.
+
+    Attributes:
+        kept: each of them once.
+        places: for each of all, which of those that are kept it is.
+    """
+
+    def __init__(self, features: Sequence[Tensor]) -> None:
+        self.kept: list[Tensor] = []
+        self.places: list[int] = []
+        for tensor in features:
+            place = next((n for n, kept in enumerate(self.kept) if torch.equal(kept, tensor)), len(self.kept))
+            if place == len(self.kept):
+                self.kept.append(tensor)
+            self.places.append(place)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @property
+    def sentences(self) -> int:
+        """Of each representation; 0 if there is none."""
+        return len(self.kept[0]) if self.kept else 0
+
+
+def matrix(measure: Callable[..., Tensor], one: Distinct, other: Distinct, *how: Any) -> Matrix:
+    """A measure of all representations with all others, those that are there twice included."""
+    if not (one.kept and other.kept):
+        return [[] for _ in one.places]
+    found = measure(one.kept, other.kept, *how)
+    whole: Matrix = found[one.places][:, other.places].tolist()
+    return whole
+
+
+def _numbers(baseline: Stack, stack: Stack, itself: Matrix, cross: dict[str, Matrix]) -> dict[str, Any]:
+    """Matrices with their labels, and what follows from them."""
     labels = {MODULES: list(stack.modules), LAYERS: list(stack.layers)}
-    own = list(stack.components.values())
-    itself = compare(own, own)
-    others = list(baseline.components.values())
-    cross = itself if stack is baseline else compare(others, own)
     names = {MODULES: list(baseline.modules), LAYERS: list(baseline.layers)}
     return {
         **labels,
         "baseline": names,
-        "dimension": own[0].size(1) if own else None,
-        "self": itself,
+        "self": {"cka": itself},
         "cross": cross,
-        "redundancy": redundancy(itself["cka"], len(labels[MODULES])),
+        "redundancy": redundancy(itself, len(labels[MODULES])),
         "scores": {
             of: {metric: corresponding(cross[metric], names, labels, of) for metric in METRICS}
             for of in (MODULES, LAYERS)
@@ -141,7 +172,8 @@ def redundancy(cka: Matrix, modules: int) -> dict[str, float] | None:
 
     Where a model is redundant, a component changes little, and similarity falls with the distance: the difference is
     positive. Where every second component is more alike than every next one, which the paper sees as a checkerboard in
-    One Wide FFN's plots (Section "A Qualitative View of Redundancy"), it is negative.
+    One Wide FFN's plots (Section "A Qualitative View of Redundancy"), it is negative. As in those plots, second
+    neighbours are of the same kind where a layer has two components, and of another kind where it has three.
 
     Args:
         cka: of a stack with itself, modules first, in the order of the computation.

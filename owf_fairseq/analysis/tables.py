@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from owf_fairseq.analysis.models import BASELINE, BENCHMARK, COMPARED, RANDOM
 from owf_fairseq.analysis.representations import STACKS
 from owf_fairseq.analysis.similarity import LAYERS, METRICS, score
-from owf_fairseq.analysis.test_set import BASELINE, BENCHMARK, COMPARED, RANDOM
 from owf_fairseq.paper import SIMILARITY_SLIPS, PaperSimilarity, similarity_rows
 from owf_fairseq.results import Key, Ours, configuration_key
 from owf_fairseq.tables import Report, number
@@ -17,6 +17,7 @@ WHOLE = "‡"
 """Marks scores of whole layers in a table of components."""
 
 COLUMNS = [(stack, metric) for stack in STACKS for metric in METRICS]
+NOTHING = "the two models have no corresponding components"
 TITLES = {"cka": "CKA", "lns": "LNS"}
 Cell = tuple[float, bool] | None
 """A value, and whether it is of whole layers."""
@@ -72,21 +73,25 @@ Rows = Sequence[tuple[Mapping[str, Any], Sequence[Cell]]]
 
 
 def _normalised(data: Mapping[str, Any], raw: Rows) -> Report:
-    """100 x a score / the mean score of the benchmarks (paper, "Similarity to Baseline")."""
-    seeds = [cells for model, cells in raw if model["role"] == BENCHMARK]
-    means = [_mean([cell[0] for cell in column if cell is not None]) for column in zip(*seeds, strict=True)]
+    """100 x a score / the benchmarks' mean score (paper, "Similarity to Baseline"), of layers where it is of layers."""
+    seeds = _benchmarks(data)
 
-    def normalise(cell: Cell, mean: float | None) -> Cell:
-        return None if cell is None or not mean else (100 * cell[0] / mean, cell[1])
+    def mean(stack: str, metric: str, of: str | None) -> float | None:
+        found = [score(model["stacks"][stack], metric, of) for model in seeds]
+        return _mean([one[1] for one in found if one is not None])
+
+    def normalise(cell: Cell, stack: str, metric: str) -> Cell:
+        whole = mean(stack, metric, LAYERS if cell and cell[1] else None)
+        return None if cell is None or not whole else (100 * cell[0] / whole, cell[1])
 
     rows = [
-        (model, [normalise(cell, mean) for cell, mean in zip(cells, means, strict=True)])
+        (model, [normalise(cell, *column) for cell, column in zip(cells, COLUMNS, strict=True)])
         for model, cells in raw
         if model["role"] != BENCHMARK
     ]
-    names = ", ".join(model["name"] for model in _benchmarks(data))
-    benchmark = {"name": f"benchmark ({names})", "role": BENCHMARK}
-    return _report(data, "normalised", [(benchmark, [(100.0, False) if m else None for m in means]), *rows], 1)
+    benchmark = {"name": f"benchmark ({', '.join(model['name'] for model in seeds)})", "role": BENCHMARK}
+    hundreds = [(100.0, False) if mean(*column, None) else None for column in COLUMNS]
+    return _report(data, "normalised", [(benchmark, hundreds), *rows], 1)
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -94,7 +99,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _report(data: Mapping[str, Any], table: str, rows: Rows, decimals: int) -> Report:
-    papers = _paper_rows(table, rows)
+    papers = _paper_rows(data, table, rows)
     header, body = ["model"], [[_label(model, paper)] for (model, _), paper in zip(rows, papers, strict=True)]
     for number_of, (stack, metric) in enumerate(COLUMNS):
         header.append(f"{stack} {TITLES[metric]}")
@@ -128,12 +133,20 @@ def _label(model: Mapping[str, Any], paper: PaperSimilarity | None) -> str:
     return model["name"] if paper is None or model["role"] == BENCHMARK else f"{paper.row} ({model['name']})"
 
 
-def _paper_rows(table: str, rows: Rows) -> list[PaperSimilarity | None]:
-    """The paper's row of each model: that of its configuration and width; the benchmarks' in turn."""
+def _paper_rows(data: Mapping[str, Any], table: str, rows: Rows) -> list[PaperSimilarity | None]:
+    """The paper's row of each model: that of its configuration and width; the benchmarks' in turn.
+
+    There is none where the baseline is not the individual encoder-decoder model, which it is in the paper.
+    """
     left = [row for row in similarity_rows() if row.table == table]
+    if _key(data["models"][0]) != INDIVIDUAL:
+        left = []
     found: list[PaperSimilarity | None] = []
     for model, _ in rows:
-        key = _key(model)
+        key = INDIVIDUAL if model["role"] == BENCHMARK else _key(model) if model["role"] == COMPARED else None
+        # another individual model is no seed of the baseline: it may have been trained in any way
+        if model["role"] == COMPARED and key == INDIVIDUAL:
+            key = None
         match = next((row for row in left if key == _paper_key(row)), None)
         if match is not None:
             left.remove(match)
@@ -145,12 +158,12 @@ def _paper_key(row: PaperSimilarity) -> Key:
     return configuration_key("big", row.configuration, row.shared_ffn_dim)
 
 
+INDIVIDUAL = configuration_key("big", "individual", None)
+
+
 def _key(model: Mapping[str, Any]) -> Key | None:
-    if model["role"] == BENCHMARK:
-        return configuration_key("big", "individual", None)
     ours = Ours(model["name"])
-    if model["role"] == COMPARED:
-        ours.learn(model)
+    ours.learn(model)
     return ours.key
 
 
@@ -167,9 +180,12 @@ def _notes(data: Mapping[str, Any], table: str, rows: Rows, papers: Sequence[Pap
         + (", debiased CKA" if settings["debiased"] else "")
     ]
     if any(cell and cell[1] for _, cells in rows for cell in cells):
-        notes.append(f"{WHOLE}: whole layers, because the modules of the two models differ")
+        notes.append(
+            f"{WHOLE}: whole layers, because the modules of the two models differ"
+            + (", relative to the benchmark's whole layers" if table == "normalised" else "")
+        )
     if any(cell is None for _, cells in rows for cell in cells):
-        notes.append("-: the numbers of layers differ")
+        notes.append(f"-: {NOTHING}")
     if any(papers):
         notes.append("paper: Pires et al. 2023, arXiv:2309.01826, as printed, Transformer Big on WMT22 English-German")
     slips = [paper.row for paper in papers if paper and table == "normalised" and _slips(paper)]
@@ -199,6 +215,7 @@ def _redundancy(data: Mapping[str, Any]) -> Report:
         listed,
         [
             "- a model with itself, modules in the order of the computation; a negative difference is the paper's "
-            "checkerboard"
+            "checkerboard",
+            "- second neighbours are of one kind (0.sa, 1.sa) where a layer has two components, of two where three",
         ],
     )

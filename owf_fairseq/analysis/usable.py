@@ -14,18 +14,19 @@ class Usable:
     """Which pairs all models can read.
 
     Args:
-        sources: the lines of one side.
+        total: pairs of the test set.
     """
 
-    def __init__(self, sources: Sequence[str]) -> None:
-        self.total = len(sources)
+    def __init__(self, total: int) -> None:
+        self.total = total
         self.blank: set[int] = set()
         self.long: set[int] = set()
 
     @property
     def kept(self) -> list[int]:
-        """By number."""
-        return [number for number in range(self.total) if number not in self.blank | self.long]
+        """By number, from 0."""
+        left = self.blank | self.long
+        return [number for number in range(self.total) if number not in left]
 
     def see(self, pairs: Sequence[Pair], longest: tuple[int, int]) -> None:
         """Looks at the pairs as a model reads them.

@@ -16,11 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of the subcommand."""
     parser.usage = "owf similarity [NAME=]CHECKPOINT [[NAME=]CHECKPOINT ...] --src SRC --ref REF [options]"
     parser.description = (
-        f"{HELP}.\nA sentence's representation is the mean over its tokens of what a component gives on: `0.sa`, "
-        "`0.ca`, `0.ffn`\n(self-attention, cross-attention, FFN of layer 0), or `0`, the layer as a whole. The models "
-        "read the source and are\nmade to read the reference. All models are compared with the first one, and each "
-        "with itself; a model with random\nweights is the lower bound. Where two models have different components, "
-        "as with dropped FFNs, whole layers are\ncompared. Scores are means over corresponding components."
+        f"{HELP}.\nA sentence's representation is the mean over its tokens of a component's output: `0.sa`, `0.ca`, "
+        "`0.ffn` (self-attention,\ncross-attention, FFN of layer 0), or `0`, the layer as a whole. The models read the "
+        "source and are made to read the\nreference. All models are compared with the first one, and each with "
+        "itself; a model with random weights is the lower\nbound. Where two models have different components, as with "
+        "dropped FFNs, whole layers are compared. Scores are\nmeans over corresponding components. Models that were "
+        "trained with one seed stay alike by that alone: give those\nthat you compare another one than the baseline's."
     )
     what = parser.add_argument_group("what is compared")
     what.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="of fairseq-train; the baseline first")
@@ -46,10 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--capture",
         default="sublayer",
         metavar="WHAT",
-        help="sublayer: what goes on to the next component, after the residual connection and, post-norm, the layer "
-        "norm (default); module: the attention's or FFN's own output. The paper doesn't say which it takes",
+        help="a component's output as the next one gets it, after the residual connection and, post-norm, the layer "
+        "norm (sublayer, default), or before both (module). Whole layers are the same either way. The paper doesn't "
+        "say which it takes",
     )
-    how.add_argument("--no-eos", action="store_true", help="leave end-of-sentence symbols out of the means")
+    how.add_argument(
+        "--no-eos",
+        action="store_true",
+        help="leave the end-of-sentence symbol out of the means: the source's last token, and the first that the "
+        "decoder reads",
+    )
     how.add_argument(
         "--debiased",
         action="store_true",
@@ -62,14 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--max-tokens", type=int, default=4000, metavar="N", help="tokens of a batch, with padding (default: 4000)"
     )
-    how.add_argument("--seed", type=int, default=1, metavar="N", help="of the random weights (default: 1)")
+    how.add_argument(
+        "--seed", type=int, metavar="N", help="of the random weights (default: one that no model here began with)"
+    )
     how.add_argument("--cpu", action="store_true", help="use no GPU")
     look = parser.add_argument_group("one sentence, to look at, instead of the tables")
     look.add_argument(
         "--neighbors",
         type=int,
         metavar="LINE",
-        help="list the nearest neighbours (--k, by default 10) of this line of the source in the first two models",
+        help="list the nearest neighbours (--k, by default 10) of this line in one model, or in two side by side",
     )
     look.add_argument(
         "--component",
@@ -86,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     form.add_argument("--no-plots", action="store_true", help="without pictures, which need matplotlib")
     form.add_argument("--json", metavar="FILE", help="write the JSON alone, or that of --neighbors")
-    form.add_argument("--overwrite", action="store_true", help="replace a --json of another command")
+    form.add_argument("--overwrite", action="store_true", help="replace a --json that is none of this command")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,24 +103,25 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from owf_fairseq.analysis import neighbors, output, similarity
+    from owf_fairseq.analysis.preparation import doubts, prepare
+    from owf_fairseq.analysis.settings import Settings
     from owf_fairseq.analysis.tables import tables, with_headings
-    from owf_fairseq.analysis.test_set import Settings, prepare
     from owf_fairseq.data.outputs import write_output
 
     def warn(text: str) -> None:
         print(f"{output.COMMAND}: warning: {text}", file=sys.stderr, flush=True)
 
     settings = Settings(
-        args.capture,
-        not args.no_eos,
-        args.debiased,
-        args.k,
-        args.sentences,
-        args.max_tokens,
-        args.seed,
-        args.data,
-        args.segmentation,
-        args.cpu,
+        capture=args.capture,
+        eos=not args.no_eos,
+        debiased=args.debiased,
+        k=args.k,
+        sentences=args.sentences,
+        max_tokens=args.max_tokens,
+        seed=args.seed,
+        data=args.data,
+        segmentation=args.segmentation,
+        cpu=args.cpu,
     )
     problems = output.check_files(
         [*args.checkpoints, *args.benchmark],
@@ -124,6 +134,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.component and args.neighbors is None:
         problems.append("`--component` is of `--neighbors`, which is not given")
+    if args.no_plots and args.output is None:
+        problems.append("`--no-plots` is of `--output`, which is not given")
     if args.neighbors is not None and args.output:
         problems.append("`--neighbors` makes one table, and no folder: leave `--output` away, or name a `--json`")
     prepared = prepare(args.checkpoints, args.benchmark, args.src, args.ref, settings, warn, problems)
@@ -132,16 +144,18 @@ def run(args: argparse.Namespace) -> int:
         json = table.as_json()
         print(table.as_markdown() if args.markdown else table.as_text(), flush=True)
     else:
-        data = similarity.analyse(prepared, warn)
+        for text in doubts(prepared):
+            warn(text)
+        data = similarity.analyse(prepared)
         made = tables(data)
         json = output.as_json(data, made)
-        if args.output:
-            output.write_folder(args.output, data, made, plots=not args.no_plots)
         texts = [
             f"## {heading}\n\n{table.as_markdown()}" if args.markdown else f"{heading}\n\n{table.as_text()}"
             for heading, table in with_headings(data, made)
         ]
         print("\n\n".join(texts), flush=True)
+        if args.output:
+            output.write_folder(args.output, data, made, plots=not args.no_plots)
     if args.json:
         write_output("--json", args.json, json.split("\n"))
     return 0

@@ -23,7 +23,7 @@ from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
 from owf_fairseq.parameters import given_flags, unknown_arch
 from owf_fairseq.sharing import ARCHS
-from owf_fairseq.stored_model import build_model, read_model
+from owf_fairseq.stored_model import build_with_seed, read_model
 
 
 class FairseqBackend:
@@ -142,12 +142,7 @@ class FairseqBackend:
         embeddings = {"share_all_embeddings": True, "share_decoder_input_output_embed": True}
         args = argparse.Namespace(**{**embeddings, **given_flags(arch, flags), "arch": arch})
         ARCH_CONFIG_REGISTRY[arch](args)
-        state = torch.random.get_rng_state()
-        torch.manual_seed(seed)
-        try:
-            model = build_model(args, dictionary, dictionary)
-        finally:
-            torch.random.set_rng_state(state)
+        model = build_with_seed(args, dictionary, dictionary, seed)
         return cls([model], dictionary, dictionary, device, fp16, packed)
 
     @property

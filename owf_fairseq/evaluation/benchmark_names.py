@@ -9,6 +9,7 @@ from functools import partial
 
 from owf_fairseq.decoding.backends import CTRANSLATE2, FAIRSEQ, Choice, backend_of
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.naming import name_models, refuse_equal_names
 from owf_fairseq.sharing import ARCHS
 
 
@@ -52,23 +53,14 @@ def read_names(tokens: Sequence[str]) -> tuple[list[Named], list[str]]:
         InputError: no model is named, two have one name, a file is missing, or there is no such arch.
     """
     words, flags = _words_and_flags(tokens)
-    named = _with_names(words)
-    problems = [] if named else ["name one model or more: an arch (`owf params --list` prints them), or a checkpoint"]
-    collect(problems, lambda: _refuse_equal_names([one.name for one in named]))
+    problems = [] if words else ["name one model or more: an arch (`owf params --list` prints them), or a checkpoint"]
+    named = [Named(name, model) for name, model in collect(problems, lambda: name_models(words)) or ()]
     problems += [problem for one in named for problem in _not_there(one)]
     if flags and not any(one.is_arch for one in named):
         problems.append(f"flags of a model are for archs, and no arch is named, but got `{' '.join(flags)}`")
     if problems:
         raise InputError(problems)
     return named, flags
-
-
-def _refuse_equal_names(names: Sequence[str]) -> None:
-    equal = sorted({name for name in names if names.count(name) > 1})
-    if equal:
-        raise InputError(
-            f"two models have the name '{name}': give them names of your own, as in `first={name}`" for name in equal
-        )
 
 
 def with_backends(named: Sequence[Named], backends: Sequence[str]) -> list[Named]:
@@ -105,29 +97,8 @@ def with_backends(named: Sequence[Named], backends: Sequence[str]) -> list[Named
                 spread.append(replace(one, name=one.name + suffix, choice=choice))
             elif choice is of_exported:
                 spread.append(replace(one, choice=Choice(CTRANSLATE2)))
-    _refuse_equal_names([one.name for one in spread])
+    refuse_equal_names([one.name for one in spread])
     return spread
-
-
-def _with_names(words: Sequence[str]) -> list[Named]:
-    """Models with the names that were given. A checkpoint without has that of its folder, if no other model has it."""
-    split = []
-    for word in words:
-        name, equals, model = word.partition("=")
-        split.append(("", word) if not equals or word in ARCHS or os.path.exists(word) else (name, model))
-    names = [name or _folder(model) or model for name, model in split]
-    return [
-        Named(name or (short if names.count(short) == 1 else model), model)
-        for (name, model), short in zip(split, names, strict=True)
-    ]
-
-
-def _folder(model: str) -> str:
-    """The name of the folder of one checkpoint."""
-    if model in ARCHS or os.pathsep in model:
-        return ""
-    path = os.path.abspath(model)
-    return os.path.basename(path if os.path.isdir(path) else os.path.dirname(path))
 
 
 def _words_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -2,12 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
+from owf_fairseq.analysis.cka import cka
+from owf_fairseq.analysis.lns import lns
 from owf_fairseq.analysis.output import as_json
 from owf_fairseq.analysis.representations import Stack
-from owf_fairseq.analysis.similarity import compare_stacks, corresponding, redundancy, score
+from owf_fairseq.analysis.similarity import Distinct, compare_models, corresponding, redundancy, score
 from owf_fairseq.analysis.tables import COLUMNS, HEADINGS, tables, with_headings
 from owf_fairseq.paper import SIMILARITY_SLIPS, similarity_rows
 
@@ -15,7 +18,7 @@ MODULES, LAYERS = ["0.sa", "0.ffn", "1.sa", "1.ffn"], ["0", "1"]
 
 
 def stack(modules, layers, diagonal, cka=0.5):
-    """As `compare_stacks` makes it, with a baseline of two layers, and these similarities of corresponding ones."""
+    """As `compare_models` makes it, with a baseline of two layers, and these similarities of corresponding ones."""
     labels = {"modules": modules, "layers": layers}
     names = {"modules": MODULES, "layers": LAYERS}
     columns = modules + layers
@@ -85,6 +88,7 @@ def test_where_components_differ_whole_layers_are_compared():
     lines = TABLES["raw"].as_markdown().splitlines()
     assert [line.count("‡") for line in lines if "wide" in line or "half" in line] == [2, 0]
     assert any("whole layers" in line for line in lines)
+    assert "benchmark's whole layers" in TABLES["normalised"].as_text()
 
 
 def test_with_other_numbers_of_layers_nothing_is_compared():
@@ -97,7 +101,9 @@ def test_with_other_numbers_of_layers_nothing_is_compared():
 def test_normalised_by_the_mean_of_the_benchmarks():
     mean = (0.8 + 0.4) / 2
     assert row("normalised", "half")["encoder_cka"] == pytest.approx(100 * 0.4 / mean)
-    assert row("normalised", "no dec")["decoder_lns"] == pytest.approx(100 * 0.3 / 0.8)
+    # of whole layers, relative to the benchmarks' whole layers
+    assert row("normalised", "no dec")["decoder_lns"] == pytest.approx(100 * 0.3 / 0.85)
+    assert row("normalised", "wide")["decoder_cka"] == pytest.approx(100 * 0.3 / 0.85)
     assert row("normalised", "random weights")["encoder_cka"] == pytest.approx(100 * 0.4 / mean)
     first = TABLES["normalised"].data[0]
     assert [first[f"{stack}_{metric}"] for stack, metric in COLUMNS] == [100] * 4
@@ -126,7 +132,16 @@ def test_the_papers_row_stands_beside_the_model_of_its_configuration_and_width()
     }
     assert row("normalised", "wide")["paper"]["decoder_lns"] == 82.9
     line = next(line for line in TABLES["normalised"].as_markdown().splitlines() if "wide" in line)
-    assert [cell.strip() for cell in line.split("|")[2::2]][:4] == ["", "", "", ""] or "82.9" in line
+    assert [cell.strip() for cell in line.split("|")[3:10:2]] == ["97.0", "83.2", "94.0", "82.9"]
+
+
+def test_the_papers_numbers_stand_beside_no_other_baseline():
+    """In the paper all are compared with the individual encoder-decoder model."""
+    for arch, widths in (("owf_decoder_only", {"encoder": None, "decoder": 4096}), ("owf_small_no_dec", {})):
+        base = {**DATA["models"][0], "arch": arch, "ffn_dims": widths or {"encoder": 256, "decoder": None}}
+        made = tables({**DATA, "models": [base, *DATA["models"][1:]]})
+        assert {one["paper_row"] for one in made["raw"].data} == {None}
+        assert "paper" not in made["raw"].header
 
 
 def test_headings_and_json():
@@ -151,27 +166,50 @@ def test_redundancy():
     assert redundancy(smooth, 2) is None
 
 
-def test_all_pairs_of_a_stack_are_compared():
-    torch.manual_seed(1)
-    base = Stack({"0.sa": torch.randn(30, 4), "0.ffn": torch.randn(30, 4)}, {"0": torch.randn(30, 4)})
-    other = Stack({"0.sa": torch.randn(30, 6)}, {"0": torch.randn(30, 6)})
-    calls = []
+def test_a_model_is_compared_with_the_baseline_and_with_itself():
+    generator = torch.Generator().manual_seed(1)
 
-    def compare(one, two):
-        calls.append((len(one), len(two)))
-        matrix = [[10.0 * i + j for j in range(len(two))] for i in range(len(one))]
-        return {"cka": matrix, "lns": matrix}
+    def features(dimensions):
+        return torch.randn(30, dimensions, generator=generator)
 
-    found = compare_stacks(base, other, compare)
-    assert calls == [(2, 2), (3, 2)]
-    assert found["modules"] == ["0.sa"]
-    assert found["baseline"] == {"modules": ["0.sa", "0.ffn"], "layers": ["0"]}
-    assert found["dimension"] == 6
-    assert found["scores"]["modules"]["cka"] is None
-    assert found["scores"]["layers"]["cka"] == [21.0]  # row of the baseline's layer, column of the other's
-    calls.clear()
-    assert compare_stacks(base, base, compare)["scores"]["modules"]["cka"] == [0.0, 11.0]
-    assert calls == [(3, 3)]
+    ffn = features(4)
+    base = {
+        "encoder": Stack({"0.sa": features(4), "0.ffn": ffn}, {"0": ffn.clone()}),
+        "decoder": Stack({"0.sa": features(4)}, {"0": features(4)}),
+    }
+    last = features(6)
+    other = {"encoder": Stack({"0.sa": last}, {"0": last}), "decoder": Stack()}
+    found = compare_models(base, other, k=3)
+    encoder = found["encoder"]
+    assert encoder["modules"] == ["0.sa"]
+    assert encoder["baseline"] == {"modules": ["0.sa", "0.ffn"], "layers": ["0"]}
+    for metric, measure in (("cka", cka), ("lns", lambda one, two: lns(one, two, 3))):
+        expected = [
+            [measure(one, two) for two in other["encoder"].components.values()]
+            for one in base["encoder"].components.values()
+        ]
+        assert np.allclose(encoder["cross"][metric], expected, atol=1e-12)
+        assert encoder["scores"]["modules"][metric] is None
+        assert encoder["scores"]["layers"][metric] == [pytest.approx(expected[2][1])]
+    assert np.allclose(encoder["self"]["cka"], 1)
+    assert found["decoder"]["cross"] == {"cka": [[], []], "lns": [[], []]}
+    assert found["decoder"]["scores"]["layers"] == {"cka": None, "lns": None}
+
+    debiased = compare_models(base, other, k=3, debiased=True)["encoder"]
+    assert debiased["cross"]["lns"] == encoder["cross"]["lns"]
+    first, two = (next(iter(stacks["encoder"].modules.values())) for stacks in (base, other))
+    assert debiased["cross"]["cka"][0][0] == pytest.approx(cka(first, two, debiased=True))
+
+    itself = compare_models(base, base, k=3)["encoder"]
+    assert itself["scores"]["modules"] == {"cka": [pytest.approx(1)] * 2, "lns": [1.0, 1.0]}
+    assert itself["cross"]["cka"] == itself["self"]["cka"]
+
+
+def test_what_is_there_twice_is_computed_once():
+    one, two = torch.ones(5, 2), torch.zeros(5, 2)
+    distinct = Distinct([one, two, one.clone(), two])
+    assert (len(distinct), distinct.places, distinct.sentences) == (2, [0, 1, 0, 1], 5)
+    assert (len(Distinct([])), Distinct([]).sentences) == (0, 0)
 
 
 def test_the_papers_own_tables_agree_with_each_other_but_for_its_slips():

@@ -5,20 +5,27 @@ import importlib.util
 import io
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
-from fairseq_for_tests import text_sentences, train_on_text
+from fairseq_for_tests import COPIER, text_sentences, train_on_text
 
 from owf_fairseq import cli
+from owf_fairseq.analysis import models as analysed_models
 from owf_fairseq.analysis.cka import cka
 from owf_fairseq.analysis.lns import lns
-from owf_fairseq.analysis.representations import represent
+from owf_fairseq.analysis.neighbors import nearest
+from owf_fairseq.analysis.preparation import doubts, prepare
+from owf_fairseq.analysis.representations import STACKS, represent
+from owf_fairseq.analysis.settings import Settings
 from owf_fairseq.checkpoint import read_checkpoint
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 from owf_fairseq.decoding.forced import numbers
 
 SENTENCES = [*dict.fromkeys(text_sentences(60, seed=7))][:40]
+REFERENCES = [*dict.fromkeys(text_sentences(60, seed=8))][:40]
+"""Other sentences: no model can take one for the other."""
 HAS_PLOTS = importlib.util.find_spec("matplotlib") is not None
 PLOTS = [] if HAS_PLOTS else ["--no-plots"]
 
@@ -39,6 +46,7 @@ def models(copier, tmp_path_factory):
     found = {}
     for name, noise in (("model", 0.0), ("near", 0.02), ("nearer", 0.01), ("far", 0.06)):
         state = read_checkpoint(copier)
+        state["cfg"]["common"]["seed"] = {"model": 1, "near": 2, "nearer": 3, "far": 4}[name]
         generator = torch.Generator().manual_seed(5)
         for tensor in state["model"].values():
             if tensor.is_floating_point() and tensor.dim() == 2:
@@ -52,8 +60,8 @@ def models(copier, tmp_path_factory):
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
-    for name in ("src", "ref"):
-        (folder / name).write_text("".join(f"{line}\n" for line in SENTENCES))
+    for name, lines in (("src", SENTENCES), ("ref", REFERENCES)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
     return ["--src", folder / "src", "--ref", folder / "ref"]
 
 
@@ -72,8 +80,9 @@ def analysis(models, texts, tmp_path_factory):
 def test_the_folder_has_everything(analysis):
     out, err, folder = analysis
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    pictures = {f"{model}.self" for model in ("model", "noisy", "near", "nearer", "random_weights")}
-    pictures |= {f"{model}.cross" for model in ("noisy", "near", "nearer", "random_weights")} | {"noisy.layers"}
+    others = ("noisy", "near", "nearer", "random_weights")
+    pictures = {f"{model}.self.{stack}" for model in ("model", *others) for stack in STACKS}
+    pictures |= {f"{model}.cross.{stack}" for model in others for stack in STACKS} | {"noisy.layers"}
     kinds = ("png", "svg") if HAS_PLOTS else ()
     assert names == {"similarity.json", "tables.md"} | {f"{name}.{kind}" for name in pictures for kind in kinds}
     tables = (folder / "tables.md").read_text()
@@ -82,7 +91,8 @@ def test_the_folder_has_everything(analysis):
         "Similarity to model, normalised: 100 is the benchmark's mean",
         "Similarity to model, raw",
     ]
-    assert "not more than the 96 dimensions" in err  # 40 sentences
+    assert "40 sentences are not more than the 96 dimensions" in err
+    assert len(err.splitlines()) == 1
 
 
 def test_the_numbers_are_those_of_the_representations(analysis, models):
@@ -93,14 +103,18 @@ def test_the_numbers_are_those_of_the_representations(analysis, models):
         ("random weights", "random"),
     ]  # fmt: skip
     assert data["settings"]["k"] == 2
+    assert [model["seed"] for model in data["models"]] == [1, 4, 2, 3, 1000]
+    assert [model["checkpoint"] for model in data["models"]][::4] == [str(models["model"]), None]
     assert data["files"]["sentences"] == 40
     found = {}
     for name in ("model", "far"):
         backend = FairseqBackend.from_checkpoint(str(models[name]), cpu=True, packed=False)
-        pieces = [numbers(backend.source, backend.segmentation().encode(line).split()) for line in SENTENCES]
-        both = (backend.source, backend.target)
-        found[name] = represent(backend.models[0], both, [(one, one) for one in pieces])
-    for stack in ("encoder", "decoder"):
+        pieces = [
+            [numbers(backend.source, backend.segmentation().encode(line).split()) for line in lines]
+            for lines in (SENTENCES, REFERENCES)
+        ]
+        found[name] = represent(backend.models[0], (backend.source, backend.target), list(zip(*pieces, strict=True)))
+    for stack in STACKS:
         entry = data["models"][1]["stacks"][stack]
         labels = entry["modules"] + entry["layers"]
         assert labels == list(found["far"][stack].components)
@@ -121,14 +135,15 @@ def test_a_model_is_wholly_like_itself(models, texts, tmp_path):
     copy = tmp_path / "copy.pt"
     shutil.copy(models["model"], copy)
     call = [models["model"], f"copy={copy}", *texts, "--data", models["model"].parent.parent / "data"]
-    status, out, _ = similarity(*call, "--json", tmp_path / "x.json", "--no-eos", "--capture", "module")
+    status, out, err = similarity(*call, "--json", tmp_path / "x.json", "--no-eos", "--capture", "module")
     assert status == 0
+    assert "copy was trained with the seed of model, 1" in err
     (line,) = [line for line in out.splitlines() if "copy" in line and "1.00" in line and "whole" not in line][:1]
     assert line.count("1.00") == 4
     data = json.loads((tmp_path / "x.json").read_text())
     assert data["settings"]["capture"] == "module"
     assert data["settings"]["eos"] is False
-    for stack in ("encoder", "decoder"):
+    for stack in STACKS:
         assert data["models"][1]["stacks"][stack]["self"] == data["models"][0]["stacks"][stack]["self"]
     again = similarity(*call, "--json", tmp_path / "x.json", "--debiased")
     assert again[0] == 0  # its own JSON is replaced
@@ -136,13 +151,40 @@ def test_a_model_is_wholly_like_itself(models, texts, tmp_path):
     assert json.loads((tmp_path / "x.json").read_text())["settings"]["debiased"] is True
 
 
-def test_eos_and_capture_change_the_numbers(models, texts, tmp_path):
-    found = []
-    for flags in ([], ["--no-eos"], ["--capture", "module"]):
+def test_every_flag_changes_what_it_should(models, texts, tmp_path, monkeypatch):
+    """And nothing else: `--k` LNS, `--debiased` CKA, `--seed` the random model."""
+    asked = []
+    represented = analysed_models.represent
+
+    def listen(*given, **how):
+        asked.append(how["max_tokens"])
+        return represented(*given, **how)
+
+    monkeypatch.setattr(analysed_models, "represent", listen)
+
+    def numbers_with(*flags):
         call = [models["model"], f"noisy={models['far']}", *texts, *flags, "--json", tmp_path / "x.json"]
         assert similarity(*call)[0] == 0
-        found.append(json.loads((tmp_path / "x.json").read_text())["tables"]["raw"][0]["encoder_cka"])
-    assert len(set(found)) == 3
+        return {
+            (row["model"], name): value
+            for row in json.loads((tmp_path / "x.json").read_text())["tables"]["raw"]
+            for name, value in row.items()
+            if name.endswith(("cka", "lns"))
+        }
+
+    plain = numbers_with()
+    assert len(plain) == 8
+
+    def changed(*flags):
+        return {key for key, value in numbers_with(*flags).items() if value != plain[key]}
+
+    assert changed("--max-tokens", "777") <= {key for key in plain if key[0] == "random weights"}  # rounding
+    assert set(asked) == {4000, 777}
+    assert changed("--k", "5") == {key for key in plain if key[1].endswith("lns")}
+    assert changed("--debiased") == {key for key in plain if key[1].endswith("cka")}
+    assert changed("--seed", "17") == {key for key in plain if key[0] == "random weights"}
+    for flags in (["--no-eos"], ["--capture", "module"], ["--sentences", "30"]):
+        assert changed(*flags) >= {key for key in plain if key[1].endswith("cka")}, flags
 
 
 def test_pairs_that_cannot_be_used_are_left_out_and_said(models, tmp_path):
@@ -175,20 +217,36 @@ def test_decoder_only(texts, tmp_path):
     assert stacks["decoder"]["modules"] == ["0.sa", "0.ffn", "1.sa", "1.ffn"]
 
 
-def test_neighbors_side_by_side(models, texts, tmp_path):
-    call = [models["model"], f"noisy={models['far']}", *texts, "--neighbors", "5"]
-    status, out, _ = similarity(*call, "--k", "4", "--component", "decoder.0.ca", "--json", tmp_path / "x.json")
-    assert status == 0
-    data = json.loads((tmp_path / "x.json").read_text())
-    assert data["sentence"] == SENTENCES[4]
-    assert data["component"] == "decoder, 0.ca"
-    assert list(data["neighbors"]) == ["model", "noisy"]
-    for name, found in data["neighbors"].items():
-        assert len(found) == 4, name
-        assert 5 not in [one["line"] for one in found]
-        assert [one["sentence"] for one in found] == [SENTENCES[one["line"] - 1] for one in found]
-        assert [one["distance"] for one in found] == sorted(one["distance"] for one in found)
-        assert all(one["sentence"] in out for one in found)
+def test_neighbors_side_by_side(models, tmp_path):
+    """Lines are those of the files, also where some are left out; for the decoder, of what it reads."""
+    sources, references = ([*lines[:2], "", *lines[2:]] for lines in (SENTENCES, REFERENCES))
+    for name, lines in (("src", sources), ("ref", references)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    texts = ["--src", tmp_path / "src", "--ref", tmp_path / "ref", "--json", tmp_path / "x.json"]
+    call = [models["model"], f"noisy={models['far']}", *texts, "--neighbors", "5", "--k", "4", "--overwrite"]
+    for component, lines, shown in (
+        ("decoder.0.ca", references, "decoder, 0.ca"),
+        ("encoder.0", sources, "encoder, 0"),
+    ):
+        status, out, _ = similarity(*call, "--component", component)
+        assert status == 0
+        data = json.loads((tmp_path / "x.json").read_text())
+        assert data["kind"] == "neighbors"
+        assert (data["sentence"], data["component"]) == (lines[4], shown)
+        assert list(data["neighbors"]) == ["model", "noisy"]
+        for name, found in data["neighbors"].items():
+            assert len(found) == 4, name
+            assert not {3, 5} & {one["line"] for one in found}
+            assert [one["sentence"] for one in found] == [lines[one["line"] - 1] for one in found]
+            assert [one["distance"] for one in found] == sorted(one["distance"] for one in found)
+            assert all(one["sentence"] in out for one in found)
+    backend = FairseqBackend.from_checkpoint(str(models["model"]), cpu=True, packed=False)
+    pieces = [numbers(backend.source, backend.segmentation().encode(line).split()) for line in SENTENCES]
+    both = (backend.source, backend.target)
+    layer = represent(backend.models[0], both, [(one, one) for one in pieces])["encoder"].layers["0"]
+    expected = [SENTENCES[number] for number, _ in nearest(layer, 3, 4)]
+    assert [one["sentence"] for one in data["neighbors"]["model"]] == expected
+
     status, out, _ = similarity(models["model"], *texts, "--neighbors", "1")
     assert status == 0
     assert "encoder, last layer" in out
@@ -204,7 +262,7 @@ def test_all_problems_at_once_and_nothing_is_written(models, texts, tmp_path):
         models["model"], "owf_tiny", tmp_path / "nowhere.pt", f"{models['near']}:{models['far']}", tmp_path,
         "--benchmark", f"same={models['model']}", "--src", texts[1], "--ref", tmp_path / "short",
         "--output", taken, "--capture", "layers", "--k", "0", "--sentences", "1", "--max-tokens", "0",
-        "--component", "encoder.0",
+        "--component", "encoder.0", "--seed", "-1",
     )  # fmt: skip
     assert (status, out) == (2, "")
     for said in (
@@ -219,6 +277,7 @@ def test_all_problems_at_once_and_nothing_is_written(models, texts, tmp_path):
         "`--sentences` must be at least 2, but is 1",
         "`--max-tokens` must be at least 1, but is 0",
         "`--component` is of `--neighbors`",
+        "`--seed` must be from 0 to 4294967295, but is -1",
     ):
         assert said in err, said
     assert [path.name for path in taken.iterdir()] == ["mine.txt"]
@@ -231,6 +290,8 @@ def test_all_problems_at_once_and_nothing_is_written(models, texts, tmp_path):
         (["--neighbors", "0"], "`--neighbors` 0: the text has 40 lines"),
         (["--neighbors", "1", "--component", "encoder.7.sa"], "model has encoder.0.sa, encoder.0.ffn, encoder.0"),
         (["--neighbors", "1", "--component", "0.sa"], "must begin with encoder. or decoder."),
+        (["--no-plots"], "`--no-plots` is of `--output`"),
+        (["--seed", "9" * 30], "`--seed` must be from 0 to 4294967295"),
         (["--k", "40"], "has 40 sentences that can be used, but `--k` 40 needs at least 41"),
         (["--sentences", "3", "--debiased"], "has 3 sentences that can be used, but `--debiased` needs at least 4"),
         (["--segmentation", "/nowhere"], "/nowhere/segmentation.json can't be read"),
@@ -244,14 +305,89 @@ def test_one_clear_sentence(models, texts, flags, said):
     assert len(err.strip().splitlines()) == 1
 
 
-def test_a_benchmark_is_the_baseline_with_another_seed(models, copier_with, texts, tmp_path):
-    status, _, err = similarity(models["model"], "--benchmark", f"x={models['model']}", *texts)
+def test_a_benchmark_is_the_baseline_with_another_seed(models, texts, tmp_path):
+    near = models["near"]
+    other = train_on_text(tmp_path, f"{COPIER} --activation-fn gelu", updates=1)
+    for benchmarks, said in (
+        ([f"x={models['model']}"], "is the baseline itself"),
+        ([f"x={near}", f"y={near}"], "is x already"),
+        ([f"x={other}"], "must be the baseline with another seed, but their flags differ"),
+    ):
+        status, _, err = similarity(models["model"], "--benchmark", *benchmarks, *texts)
+        assert status == 2
+        assert said in err
+        assert len(err.splitlines()) == 1
+
+
+def changed_copy(models, path, change):
+    """A checkpoint beside the data, with something changed."""
+    state = read_checkpoint(models["model"])
+    change(state)
+    torch.save(state, path)
+    return path
+
+
+def test_models_of_another_direction_or_task_are_refused(models, texts):
+    def turn(state):
+        task = state["cfg"]["task"]
+        task["source_lang"], task["target_lang"] = "de", "en"
+
+    def multilingual(state):
+        vars(state["cfg"]["model"])["task"] = "translation_multi_simple_epoch"
+
+    for name, change, said in (
+        ("turned.pt", turn, "translates de-en, and the baseline en-de"),
+        ("multi.pt", multilingual, "is of the task translation_multi_simple_epoch"),
+    ):
+        copy = changed_copy(models, models["model"].parent / name, change)
+        status, out, err = similarity(models["model"], f"other={copy}", *texts)
+        copy.unlink()
+        assert (status, out) == (2, "")
+        assert said in err
+
+
+def test_a_model_that_makes_no_numbers_is_refused(models, texts, tmp_path):
+    def diverge(state):
+        state["model"]["encoder.layers.0.fc1.weight"][0, 0] = float("nan")
+
+    copy = changed_copy(models, models["model"].parent / "nan.pt", diverge)
+    status, out, err = similarity(models["model"], f"nan={copy}", *texts, "--json", tmp_path / "x.json")
+    copy.unlink()
+    assert (status, out) == (2, "")
+    assert "what encoder.0.ffn makes of some sentences is infinite or no number" in err
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_names_that_tables_have_for_something_else(models, texts):
+    status, _, err = similarity(
+        models["model"], f"Random weights={models['near']}", f"benchmark={models['far']}", *texts
+    )
     assert status == 2
-    assert "is the baseline itself" in err
-    other = train_on_text(tmp_path, "--arch owf_tiny --share-all-embeddings", updates=1)
-    status, _, err = similarity(models["model"], "--benchmark", f"x={other}", *texts)
-    assert status == 2
-    assert "must be the baseline with another seed, but their arch differ" in err
+    assert len(err.splitlines()) == 2
+    assert "give" in err
+
+
+def test_doubts(models, texts):
+    lines = [str(path) for path in texts[1::2]]
+    prepared = prepare([str(models["model"]), f"b={models['far']}"], [], *lines, Settings())
+    assert ["dimensions" in text for text in doubts(prepared)] == [True]
+    enough = replace(prepared, kept=list(range(97)))
+    assert doubts(enough) == []
+    assert doubts(replace(prepared, settings=Settings(debiased=True))) == []
+    same = replace(prepared.models[1], facts={**prepared.models[1].facts, "seed": 1})
+    (said,) = doubts(replace(enough, models=[prepared.models[0], same, prepared.models[2]]))
+    assert "b was trained with the seed of model, 1" in said
+
+
+def test_the_random_model_begins_with_no_models_weights(models, texts):
+    lines = [str(path) for path in texts[1::2]]
+    prepared = prepare([str(models["model"])], [], *lines, Settings())
+    baseline, random = (model.load(Settings()) for model in prepared.models)
+    assert prepared.models[1].seed == 1000
+    for (name, one), (_, other) in zip(baseline.named_parameters(), random.named_parameters(), strict=True):
+        if one.dim() == 2:
+            cosine = torch.nn.functional.cosine_similarity(one.flatten(), other.flatten(), dim=0)
+            assert abs(cosine) < 0.1, name
 
 
 def test_a_folder_of_its_own_is_replaced_and_inputs_are_safe(models, texts, tmp_path):

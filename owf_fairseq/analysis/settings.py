@@ -1,0 +1,50 @@
+"""How representations are made and compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from owf_fairseq.analysis.representations import CAPTURES, SUBLAYER
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be chosen.
+
+    Attributes:
+        capture: see ``representations.CAPTURES``.
+        eos: count end-of-sentence symbols as tokens.
+        debiased: the estimator of CKA.
+        k: neighbours of a sentence for LNS; None for ``lns.neighborhood_size``.
+        sentences: of the test set, from its start; None for all.
+        max_tokens: of a batch.
+        seed: of the random weights; None for one that no model here began with.
+        data, segmentation: the folder of the binary data, and how text becomes pieces, if not as recorded; see
+            ``find_data`` and ``RecordedData.segmentation``.
+        cpu: use no GPU.
+    """
+
+    capture: str = SUBLAYER
+    eos: bool = True
+    debiased: bool = False
+    k: int | None = None
+    sentences: int | None = None
+    max_tokens: int = 4000
+    seed: int | None = None
+    data: str | None = None
+    segmentation: str | None = None
+    cpu: bool = False
+
+    def problems(self) -> list[str]:
+        """What is wrong with the values, a sentence each, naming the flags."""
+        least = [("--k", self.k, 1), ("--sentences", self.sentences, 2), ("--max-tokens", self.max_tokens, 1)]
+        problems = [
+            f"`{flag}` must be at least {lowest}, but is {value}"
+            for flag, value, lowest in least
+            if value is not None and value < lowest
+        ]
+        if self.seed is not None and not 0 <= self.seed < 2**32:
+            problems.append(f"`--seed` must be from 0 to {2**32 - 1}, but is {self.seed}")
+        if self.capture not in CAPTURES:
+            problems.append(f"`--capture` must be {' or '.join(CAPTURES)}, but is '{self.capture}'")
+        return problems
