@@ -2,7 +2,7 @@
 
 Source: Pires, Lopes, Assogba and Setiawan, "One Wide Feedforward is All You Need" (2023, arXiv:2309.01826). Its tables
 are in ``paper_results.tsv`` and ``paper_similarity.tsv``, one line a row, as printed; what does not add up in them is
-in ``SLIPS``.
+in ``SLIPS`` and ``SIMILARITY_SLIPS``.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class PaperRow:
         """fairseq's flags that give the shared FFN its width; a stack whose FFNs are individual keeps the size's."""
         if self.shared_ffn_dim is None:
             return []
-        patterns = SIZES[self.size].configurations[self.configuration].flags
+        configuration = SIZES[self.size].configurations[self.configuration]
         return [
             text
             for stack in ("encoder", "decoder")
-            if patterns.get(f"{stack}_ffn", "individual") not in ("individual", "none")
+            if configuration.shares_ffn(stack)
             for text in (f"--{stack}-ffn-embed-dim", str(self.shared_ffn_dim))
         ]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from owf_fairseq.errors import InputError
 from owf_fairseq.evaluation.paper_speed import batch_rows
 from owf_fairseq.evaluation.significance import DAGGER
-from owf_fairseq.paper import VOCAB_SIZES, PaperRow, rows
+from owf_fairseq.paper import VOCAB_SIZES, PaperRow, rows, rows_of_table
 from owf_fairseq.results import Key, Ours, Results, configuration_key
 from owf_fairseq.tables import Report, number, with_deviation
 
@@ -49,7 +49,7 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
     """
     if table == BATCH_SIZES:
         return batch_size_report(results)
-    of_paper = [row for row in rows() if row.table == table]
+    of_paper = rows_of_table(table)
     left = dict(results.models)
     pairs: list[tuple[PaperRow | None, Ours | None]] = []
     for row in of_paper:

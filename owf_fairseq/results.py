@@ -169,15 +169,13 @@ def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> N
 
 def _has_the_sizes_ffns(arch: str, dims: Mapping[str, int | None]) -> bool:
     """Whether the FFNs that no layers share are as wide as the size's: the paper widens only shared ones."""
-    flags = configuration_of(arch).flags
-    own = [dims[stack] for stack in dims if flags.get(f"{stack}_ffn", "individual") == "individual"]
+    own = [dims[stack] for stack in dims if configuration_of(arch).has_own_ffns(stack)]
     return all(dim in (None, SIZES[ARCHS[arch][0]].ffn_dim) for dim in own)
 
 
 def _shared_ffn_dim(arch: str, dims: Mapping[str, int | None]) -> int | None:
     """The width of the FFN that layers share."""
-    flags = configuration_of(arch).flags
-    shared = [dims[stack] for stack in dims if flags.get(f"{stack}_ffn", "individual") not in ("individual", "none")]
+    shared = [dims[stack] for stack in dims if configuration_of(arch).shares_ffn(stack)]
     return shared[0] if shared else None
 
 

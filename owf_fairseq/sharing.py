@@ -167,6 +167,19 @@ class Configuration:
     flags: dict[str, str | bool] = field(default_factory=dict)
     wide: bool = False
 
+    def shares_ffn(self, stack: str) -> bool:
+        """Whether layers of a stack, ``encoder`` or ``decoder``, have an FFN in common."""
+        numbers = [number for number in self._ffn(stack) if number is not None]
+        return len(set(numbers)) < len(numbers)
+
+    def has_own_ffns(self, stack: str) -> bool:
+        """Whether every layer of a stack has an FFN of its own."""
+        numbers = self._ffn(stack)
+        return None not in numbers and len(set(numbers)) == len(numbers)
+
+    def _ffn(self, stack: str) -> Pattern:
+        return make_pattern(str(self.flags.get(f"{stack}_ffn", "individual")), 6)  # as many layers as the paper has
+
 
 def _ffn(encoder: str = "individual", decoder: str = "individual") -> dict[str, str | bool]:
     return {"encoder_ffn": encoder, "decoder_ffn": decoder}

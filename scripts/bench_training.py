@@ -33,9 +33,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from owf_fairseq.data.outputs import check_output_file, write_output
 from owf_fairseq.sharing import SIZES, arch_name
 
 # seen by every contestant; fairseq's own `transformer` gets the numbers of the size by flags
+KIND = "training"
+"""What the JSON says that it is."""
+
 TRAINING = "--task translation --optimizer adam --adam-betas (0.9,0.98) --lr 0.0005 --clip-norm 1.0".split()
 TRAINING += "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --share-all-embeddings --seed 1".split()
 TRAINING += "--required-batch-size-multiple 1 --num-workers 0 --no-progress-bar".split()
@@ -198,6 +202,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.fp16 and args.device == "cpu":
         parser.error("--fp16 needs --device cuda: a CPU trains in single precision")
+    for problem in check_output_file("--json", args.json, overwrite=False, kind=KIND):
+        parser.error(problem)
     args.archs = args.archs or ["transformer", arch_name(args.size, "individual"), arch_name(args.size, "one_wide_ffn")]
 
     contestants = run(args)
@@ -211,9 +217,8 @@ def main() -> int:
         comparisons.append({"arch": one.arch, "to": other.arch, **ratios})
         print(f"{one.arch} / {other.arch}: speed {ratios['speed']:.3f}, memory {ratios['memory']:.3f}")
     if args.json:
-        args.json.write_text(
-            json.dumps({"contestants": [asdict(c) for c in contestants], "ratios": comparisons}, indent=2)
-        )
+        data = {"kind": KIND, "contestants": [asdict(c) for c in contestants], "ratios": comparisons}
+        write_output("--json", args.json, json.dumps(data, indent=2).split("\n"))
     return 0
 
 

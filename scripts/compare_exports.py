@@ -28,6 +28,9 @@ from owf_fairseq.export.folder import QUANTIZATIONS
 from owf_fairseq.progress import Progress
 from owf_fairseq.tables import Report, number
 
+KIND = "exports"
+"""What the JSON says that it is."""
+
 HEADER = ["model", "precision", "bytes", "per parameter", "largest difference", "same translation", "BLEU", "fairseq's"]
 
 
@@ -49,7 +52,8 @@ def main() -> int:
         print("\n".join(error.problems), file=sys.stderr)
         return 2
     notes = [f"{len(lines)} sentences, beam 5; a difference is that of a token's log-probability (natural)"]
-    table = Report(HEADER, rows, {"lines": len(lines), "rows": [dict(zip(HEADER, row, strict=True)) for row in rows]})
+    listed = [dict(zip(HEADER, row, strict=True)) for row in rows]
+    table = Report(HEADER, rows, {"kind": KIND, "lines": len(lines), "rows": listed})
     print(table.as_markdown())
     print(f"\n{notes[0]}")
     if args.json:
@@ -59,7 +63,7 @@ def main() -> int:
 
 def read_text(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Both sides; refuses what would fail only after the work."""
-    problems = check_output_file("--json", args.json, overwrite=True, inputs=[args.input, args.ref])
+    problems = check_output_file("--json", args.json, overwrite=False, kind=KIND, inputs=[args.input, args.ref])
     if args.lines < 1:
         problems.append(f"`--lines` must be at least 1, but is {args.lines}")
     source, reference = (collect(problems, partial(read_lines, path)) or [] for path in (args.input, args.ref))

@@ -1,4 +1,4 @@
-# Functions that the scripts of this folder share; to be read by them: . "$(dirname "$0")/lib.sh"
+# Functions that the scripts of this folder share; to be read by them: . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 #
 # Environment: PYTHON     the interpreter for the virtual environment (default: the first of Python 3.10 to 3.12 found)
 #              OWF_VENV   the virtual environment (default: .venv in the checkout)

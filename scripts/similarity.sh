@@ -15,7 +15,7 @@
 # --rows "A B"      configs of the dataset, the baseline's first (default: all that `owf configs --table similarity
 #                   --dataset NAME` prints)
 # --seeds "2 3"     of the baseline and of the benchmark, other than the configs' (default: "2 3")
-# --capture WHAT    see `owf similarity --help`
+# --capture WHAT    sublayer (default) or module: see `owf similarity --help`
 # --local DIR       take the text from a folder, and fetch nothing: see scripts/DATASET/download.sh
 # --langs LANGS     other languages than the dataset's, where its download.sh has that flag
 # --limit N         keep the first N training pairs
@@ -24,7 +24,8 @@
 # --sentences N     compare on the first N sentences of the test set (default: all)
 # --jobs N          models that are trained at a time: see scripts/reproduce_tables.sh
 # --cpu             use no GPU
-# --output DIR      the run's folder (default: the dataset's, runs/DATASET); makes similarity/ in it
+# --output DIR      the run's folder (default: the dataset's, runs/DATASET); makes similarity-sublayer/ in it, or
+#                   similarity-module/
 # All other words are fairseq-train's, and go to `owf train`, for every row: --max-update N, ...
 #
 # It can be interrupted and started again: finished steps are kept, and training goes on from its last checkpoint.
@@ -34,11 +35,21 @@ set -euo pipefail
 DATASET=
 ROWS=
 SEEDS="2 3"
-CAPTURE=
+CAPTURE=sublayer
 PREPARED=
 parse "--dataset= --rows= --seeds= --capture= --local= --langs= --limit= --vocab-size= --prepared --sentences= --jobs= --cpu" \
   "owf train" "$@"
 TRAINING=(${REST[@]+"${REST[@]}"})
+
+# check_seeds: no two trainings of the first row may begin alike, nor any row like the baseline.
+check_seeds() {
+  local own
+  own=$(owf train "$(config_path "${CONFIGS[0]}")" --dry-run ${TRAINING[@]+"${TRAINING[@]}"} ${CPU:+--cpu} |
+    sed -n 's/.*--seed \([0-9]*\).*/\1/p')
+  if [ -n "$({ printf '%s\n' "$own" && tr ' ' '\n' <<<"$SEEDS"; } | sort | uniq -d)" ]; then
+    usage_error "--seeds must differ from each other and from that of the configs, $own, but are $SEEDS"
+  fi
+}
 
 # add_seeds: a config for each of $SEEDS, the first row's with another seed, to $CONFIGS.
 add_seeds() {
@@ -74,7 +85,7 @@ compare() {
   data=$(data_folders)
   owf similarity "${models[$1]}" "${models[@]:1:$1-1}" --benchmark "${models[0]}" "${models[@]:$1+1}" --data "${data%%:*}" \
     --src "$OUTPUT/raw/test.$source" --ref "$OUTPUT/raw/test.$target" ${SENTENCES:+--sentences "$SENTENCES"} \
-    ${CAPTURE:+--capture "$CAPTURE"} ${CPU:+--cpu} --output "$OUTPUT/similarity"
+    ${CPU:+--cpu} --capture "$CAPTURE" --output "$OUTPUT/similarity-$CAPTURE"
 }
 
 # A function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
@@ -85,14 +96,19 @@ main() {
   read -r -d '' -a CONFIGS <<<"$ROWS" || true
   count=${#CONFIGS[@]}
   for seed in $SEEDS; do whole_number --seeds "$seed"; done
+  case $CAPTURE in
+    sublayer | module) ;;
+    *) usage_error "--capture must be sublayer or module, but is $CAPTURE" ;;
+  esac
   check_training
+  check_seeds
   start_clock
   add_seeds
   say "similarity on $DATASET: $count rows, seeds $SEEDS, $OUTPUT"
   [ -n "$PREPARED" ] || prepare_text
   train_all
   compare "$count"
-  say "all took $(minutes "$(seconds_spent)"); $OUTPUT/similarity"
+  say "all took $(minutes "$(seconds_spent)"); $OUTPUT/similarity-$CAPTURE"
 }
 
 {

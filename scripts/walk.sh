@@ -1,5 +1,5 @@
-# Functions that reproduce_tables.sh and quickstart.sh share, which go all the way from text to a table with the scripts
-# of a dataset; to be read by them: . "$(dirname "${BASH_SOURCE[0]}")/walk.sh"
+# Functions that reproduce_tables.sh, similarity.sh and quickstart.sh share, which go all the way from text to a table with
+# the scripts of a dataset; to be read by them: . "$(dirname "${BASH_SOURCE[0]}")/walk.sh"
 #
 # What they read, beside what `parse` of recipe.sh sets: $DATASET, $CONFIGS, $TABLE, $CPU, and
 #     LANGS         as the dataset's download.sh takes it         SPEED         as its evaluate.sh takes it

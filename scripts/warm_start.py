@@ -57,6 +57,7 @@ def main() -> int:
     for chatty in ("fairseq.tasks.text_to_speech", "matplotlib"):  # the one advertises, the other tells of every font
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
+        check_output(args.output)
         curves, facts = measure(args)
         write_report(args.output, curves, facts, plotted=not args.no_plot)
     except InputError as error:
@@ -234,6 +235,16 @@ def running(command: list[str]) -> subprocess.Popen[str]:
         errors="replace",
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
+
+
+def check_output(folder: Path) -> None:
+    """Refuses a folder whose page is not this script's.
+
+    Raises:
+        InputError: it would be replaced.
+    """
+    if (folder / "README.md").exists() and not (folder / "warm_start.json").exists():
+        raise InputError(f"`--output` {folder} has a README.md that this script didn't make: name another folder")
 
 
 def write_report(folder: Path, curves: list[Curve], facts: dict[str, Any], *, plotted: bool) -> None:

@@ -30,6 +30,9 @@ def test_equal_translations_are_counted(compare, copier, tmp_path, capsys):
     assert [(row["precision"], row["same translation"]) for row in rows] == [("float32", "5 of 5"), ("int8", "5 of 5")]
     assert [(row["BLEU"], row["fairseq's"]) for row in rows] == [("100.00", "100.00")] * 2
     assert "| model | precision | bytes |" in capsys.readouterr().out
+    assert compare(copier, *text, "--json", tmp_path / "x.json") == 0  # its own file is replaced
+    (tmp_path / "x.json").write_text("{}")
+    assert compare(copier, *text, "--json", tmp_path / "x.json") == 2
 
 
 def test_what_cannot_be_compared(compare, copier, tmp_path, capsys):

@@ -125,6 +125,15 @@ def test_training_benchmark_compares_equals_as_equals(tmp_path):
     assert all(r["speed"] > 0 and r["memory"] > 0 for r in measured["ratios"])
 
 
+def test_training_benchmark_replaces_no_file_of_another_hand(tmp_path):
+    mine = tmp_path / "mine.json"
+    mine.write_text("{}")
+    refused = run(sys.executable, REPOSITORY / "scripts/bench_training.py", "--json", mine)
+    assert refused.returncode == 2
+    assert "exists: name another file" in refused.stderr
+    assert mine.read_text() == "{}"
+
+
 def test_training_benchmark_refuses_half_precision_on_a_cpu():
     refused = run(sys.executable, REPOSITORY / "scripts/bench_training.py", "--fp16")
     assert refused.returncode == 2

@@ -28,7 +28,7 @@ def test_from_the_text_to_the_tables(scripts):
     done = scripts.succeed(*call)
     commands = [command[0] for command in scripts.commands]
     assert commands == ["pairs"] * 3 + ["prepare"] + ["train"] * 4 + ["similarity"]
-    data = json.loads((run / "similarity" / "similarity.json").read_text())
+    data = json.loads((run / "similarity-module" / "similarity.json").read_text())
     assert [(model["name"], model["role"]) for model in data["models"]] == [
         ("small_seed_5", "baseline"),
         ("small_one_wide_ffn", "compared"),
@@ -50,7 +50,7 @@ def test_from_the_text_to_the_tables(scripts):
     assert raw["small"]["encoder_cka"] != raw["small_seed_6"]["encoder_cka"]
     assert raw["small_one_wide_ffn"]["paper_row"] == "SharedEncNoDec 49152"
     assert "Similarity to small_seed_5, normalised" in done.stdout
-    assert (run / "similarity" / "small_one_wide_ffn.self.decoder.png").stat().st_size > 10_000
+    assert (run / "similarity-module" / "small_one_wide_ffn.self.decoder.png").stat().st_size > 10_000
 
     scripts.succeed(*call)  # all trainings are done
     assert [command[0] for command in scripts.commands] == ["similarity"]
@@ -62,6 +62,12 @@ def test_from_the_text_to_the_tables(scripts):
         ([], "name the data, --dataset NAME"),
         (["--dataset", "multilingual"], "there is no row of table 'similarity' for 'multilingual'"),
         (["--dataset", "multi30k", "--seeds", "1 x"], "--seeds must be a whole number above 0, but is x"),
+        (
+            ["--dataset", "multi30k", "--seeds", "2 2"],
+            "--seeds must differ from each other and from that of the configs, 1",
+        ),
+        (["--dataset", "multi30k", "--seeds", "3 1"], "--seeds must differ"),
+        (["--dataset", "multi30k", "--capture", "all"], "--capture must be sublayer or module, but is all"),
         (["--dataset", "multi30k", "--jobs", "0"], "--jobs must be a whole number above 0, but is 0"),
     ],
 )

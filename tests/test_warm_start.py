@@ -66,6 +66,13 @@ def test_it_measures_and_resumes(vanilla, data_bin, tmp_path):
     assert again.stdout.count("trained before") == 3
     assert json.loads((tmp_path / "report/warm_start.json").read_text()) == report
 
+    (tmp_path / "report/warm_start.json").rename(tmp_path / "kept.json")  # so that the page could be anybody's
+    refused = measure(tmp_path, *flags, "--updates", "4")
+    assert refused.returncode == 2
+    assert "has a README.md that this script didn't make" in refused.stderr
+    assert (tmp_path / "report/README.md").read_text() == page
+    (tmp_path / "kept.json").rename(tmp_path / "report/warm_start.json")
+
     refused = measure(tmp_path, *flags, "--updates", "6")
     assert refused.returncode == 2
     assert "holds trainings with updates 4, not 6: give another `--work`" in refused.stderr

@@ -55,7 +55,10 @@ def side_by_side(prepared: Prepared, line: int, component: str | None = None) ->
     problems = []
     if line - 1 not in prepared.kept:
         total = len(prepared.texts.references[0].lines)
-        why = "it was left out" if 1 <= line <= total else f"the text has {total:,} lines"
+        why = f"the text has {total:,} lines"
+        if 1 <= line <= total:
+            only = prepared.settings.sentences
+            why = f"`--sentences` {only} leaves it out" if only and line > only else "it was left out, see above"
         problems.append(f"`--neighbors` {line}: {why}")
     if stack_name not in STACKS:
         problems.append(f"`--component` must begin with {' or '.join(f'{stack}.' for stack in STACKS)}: {component}")

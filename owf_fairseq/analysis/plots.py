@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg")
 
 _CELL = 0.16
-"""Inches of a component: room for its label at the size below, and for twelve layers on a page."""
-_NAME = 28
-"""Characters of a model's name that there is room for."""
+"""Inches of a component: room for its label at the size below."""
+_PAGE = 9.7
+"""Inches that a picture may be high, so that its labels can be read in print."""
+_NAME, _FILE_NAME = 28, 100
+"""Characters of a model's name that there is room for, in a picture and in the name of a file."""
 STYLE = {"font.size": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.titlesize": 8, "svg.hashsalt": "owf"}
 
 
@@ -52,16 +54,19 @@ def draw(data: Mapping[str, Any], folder: Path) -> list[str]:
 
 
 def figures(data: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
-    """All pictures with their names: ``MODEL.self.encoder``, ``MODEL.cross.encoder``, ``MODEL.layers`` and the like."""
+    """All pictures with their names: ``MODEL.self.encoder``, ``MODEL.cross.encoder``, ``MODEL.layers`` and the like.
+
+    What is too high for a page is in two pictures, ``MODEL.cross.decoder.1`` and ``.2``.
+    """
     baseline, *others = data["models"]
     files = _file_names([model["name"] for model in data["models"]])
     for stack in STACKS:
-        yield f"{files[baseline['name']]}.self.{stack}", self_similarity([baseline], stack)
+        yield from _heatmaps(f"{files[baseline['name']]}.self.{stack}", self_similarity([baseline], stack), "CKA")
     for model in others:
         name = files[model["name"]]
         for stack in STACKS:
-            yield f"{name}.self.{stack}", self_similarity([baseline, model], stack)
-            yield f"{name}.cross.{stack}", cross_similarity(baseline, model, stack)
+            yield from _heatmaps(f"{name}.self.{stack}", self_similarity([baseline, model], stack), "CKA")
+            yield from _heatmaps(f"{name}.cross.{stack}", cross_similarity(baseline, model, stack), "CKA and LNS")
         if model["role"] == COMPARED:
             yield f"{name}.layers", layer_bars(data, model)
 
@@ -70,7 +75,7 @@ def _file_names(names: Sequence[str]) -> dict[str, str]:
     """Names of models as names of files, no two the same."""
     found: dict[str, str] = {}
     for name in names:
-        plain = re.sub(r"[^\w.+-]+", "_", name).strip("._") or "model"
+        plain = re.sub(r"[^\w.+-]+", "_", name, flags=re.ASCII).strip("._")[-_FILE_NAME:] or "model"
         taken = {other.lower() for other in found.values()}
         number, file = 2, plain
         while file.lower() in taken:
@@ -80,46 +85,62 @@ def _file_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def _shown(name: str) -> str:
-    """A model's name in a picture: its end, if it is long; not as mathematics, whatever is in it."""
-    short = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
+    """A model's name in a picture: start and end, if it is long; not as mathematics, whatever is in it."""
+    short = name if len(name) <= _NAME else name[: _NAME // 2] + "…" + name[1 - _NAME // 2 :]
     return short.replace("$", r"\$")
-
-
-def self_similarity(models: Sequence[Mapping[str, Any]], stack: str) -> Figure:
-    """CKA of each model's components with each other (the paper's figure of redundancy)."""
-    panels = []
-    for model in models:
-        found = model["stacks"][stack]
-        title = f"{_shown(model['name'])}, {stack}"
-        if found["redundancy"]:
-            title += f"\nadjacent − second neighbours: {found['redundancy']['difference']:+.3f}"
-        panels.append((title, found["self"]["cka"], found[MODULES], found[MODULES], "", ""))
-    return _heatmaps(panels, "CKA")
-
-
-def cross_similarity(baseline: Mapping[str, Any], model: Mapping[str, Any], stack: str) -> Figure:
-    """CKA and LNS of the baseline's components, rows, with a model's."""
-    found = model["stacks"][stack]
-    names = (_shown(baseline["name"]), _shown(model["name"]))
-    panels = [
-        (f"{TITLES[metric]}, {stack}", found["cross"][metric], found["baseline"][MODULES], found[MODULES], *names)
-        for metric in METRICS
-    ]
-    return _heatmaps(panels, "CKA and LNS")
 
 
 Panel = tuple[str, Sequence[Sequence[float]], Sequence[str], Sequence[str], str, str]
 """Title, matrix (of which the labelled part is shown), labels of rows and columns, names of rows and columns."""
 
 
-def _heatmaps(panels: Sequence[Panel], what: str) -> Figure:
+def self_similarity(models: Sequence[Mapping[str, Any]], stack: str) -> list[Panel]:
+    """CKA of each model's components with each other (the paper's figure of redundancy)."""
+    panels: list[Panel] = []
+    for model in models:
+        found = model["stacks"][stack]
+        title = f"{_shown(model['name'])}, {stack}"
+        if found["redundancy"]:
+            title += f"\nadjacent − second neighbours: {found['redundancy']['difference']:+.3f}"
+        panels.append((title, found["self"]["cka"], found[MODULES], found[MODULES], "", ""))
+    return panels
+
+
+def cross_similarity(baseline: Mapping[str, Any], model: Mapping[str, Any], stack: str) -> list[Panel]:
+    """CKA and LNS of the baseline's components, rows, with a model's."""
+    found = model["stacks"][stack]
+    names = (_shown(baseline["name"]), _shown(model["name"]))
+    return [
+        (f"{TITLES[metric]}, {stack}", found["cross"][metric], found["baseline"][MODULES], found[MODULES], *names)
+        for metric in METRICS
+    ]
+
+
+def _heatmaps(name: str, panels: Sequence[Panel], what: str) -> Iterator[tuple[str, Figure]]:
+    """Panels as one picture, or as several where it would be too high for a page."""
+    if len(panels) == 1 or _height(panels) <= _PAGE:
+        yield name, _heatmap(panels, what)
+        return
+    for number, panel in enumerate(panels, 1):
+        yield f"{name}.{number}", _heatmap([panel], what)
+
+
+def _height(panels: Sequence[Panel]) -> float:
+    """Inches of a picture."""
+    return _CELL * sum(map(_rows, panels)) + 1.1 * len(panels)
+
+
+def _rows(panel: Panel) -> int:
+    return max(14, len(panel[2]))
+
+
+def _heatmap(panels: Sequence[Panel], what: str) -> Figure:
     """Panels, one below the other with one scale of colours; a negative value, of debiased CKA, has the colour of 0."""
     from matplotlib.figure import Figure
 
-    heights = [max(14, len(panel[2])) for panel in panels]
     width = max(14, *(len(panel[3]) for panel in panels))
-    figure = Figure(figsize=(_CELL * width + 1.9, _CELL * sum(heights) + 1.1 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    figure = Figure(figsize=(_CELL * width + 1.9, _height(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=list(map(_rows, panels)))[:, 0]
     image = None
     for axis, (title, matrix, down, across, name_down, name_across) in zip(axes, panels, strict=True):
         axis.set_title(title)

@@ -65,6 +65,8 @@ def prepare(
         InputError: with every problem of the models, the texts and the settings.
     """
     problems = [*problems, *settings.problems()]
+    if os.path.exists(source) and os.path.exists(reference) and os.path.samefile(source, reference):
+        problems.append(f"`--src` and `--ref` are one file, {source}: name the translation as well")
     texts = collect(problems, lambda: read_test_set({}, [reference], source))
     lines: list[tuple[str, str]] = []
     if texts is not None and texts.source is not None:
@@ -80,7 +82,7 @@ def prepare(
         usable.see(model.pairs, model.longest)
     if models and models[0].role == BASELINE:
         problems += [text for model in models[1:] for text in _misplaced(models[0], model)]
-        problems += _same_files(models)
+        problems += _same_seeds(models, settings)
     if not problems:
         collect(problems, lambda: usable.check(source, settings.k, settings.debiased, warn))
     if problems or texts is None:
@@ -105,8 +107,7 @@ def doubts(prepared: Prepared) -> list[str]:
             continue
         found.append(
             f"{model.name} was trained with the seed of {baseline.name}, {baseline.seed}: models that began with the "
-            "same weights stay more alike than others"
-            + ("" if model.role == BENCHMARK else ", also where they are no more alike in what they learnt")
+            "same weights stay more alike than others, also where they are no more alike in what they learnt"
         )
     return found
 
@@ -165,16 +166,23 @@ def _misplaced(baseline: Model, model: Model) -> list[str]:
     ]
 
 
-def _same_files(models: Sequence[Model]) -> list[str]:
-    """One file that is counted twice, where that would be wrong."""
+def _same_seeds(models: Sequence[Model], settings: Settings) -> list[str]:
+    """Trainings that began alike, where the numbers would say nothing."""
     problems = []
     for number, model in enumerate(models):
-        for other in models[:number]:
-            if model.role == BENCHMARK and os.path.samefile(model.checkpoint, other.checkpoint):
-                what = "the baseline itself" if other.role == BASELINE else f"{other.name} already"
-                problems.append(
-                    f"`--benchmark` {model.checkpoint} is {what}: name one that was trained with another seed"
-                )
+        for other in models[:number] if model.role == BENCHMARK else ():
+            what = "the baseline" if other.role == BASELINE else other.name
+            if os.path.samefile(model.checkpoint, other.checkpoint):
+                what += " itself"
+            elif other.role == COMPARED or model.seed is None or model.seed != other.seed:
+                continue
+            else:
+                what = f"of the seed of {what}, {model.seed}"
+            problems.append(f"`--benchmark` {model.checkpoint} is {what}: name one that was trained with another seed")
+    if settings.seed is not None and settings.seed == models[0].seed:
+        problems.append(
+            f"`--seed` {settings.seed} is what the baseline began with: it would be compared with its own beginning"
+        )
     return problems
 
 

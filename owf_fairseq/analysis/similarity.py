@@ -193,7 +193,7 @@ def score(stack: Mapping[str, Any], metric: str, of: str | None = None) -> tuple
     """The mean similarity of a stack to the baseline's, and what it is the mean over.
 
     Args:
-        stack: as ``compare_stacks`` gives it.
+        stack: as ``compare_models`` gives it.
         metric: of ``METRICS``.
         of: ``MODULES`` or ``LAYERS``; by default modules, and whole layers where the two models have different modules,
             as the paper does for dropped FFNs.

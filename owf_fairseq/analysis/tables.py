@@ -182,7 +182,11 @@ def _notes(data: Mapping[str, Any], table: str, rows: Rows, papers: Sequence[Pap
     if any(cell and cell[1] for _, cells in rows for cell in cells):
         notes.append(
             f"{WHOLE}: whole layers, because the modules of the two models differ"
-            + (", relative to the benchmark's whole layers" if table == "normalised" else "")
+            + (
+                ", relative to the benchmark's whole layers"
+                if table == "normalised"
+                else "; the benchmark's are in the table of whole layers"
+            )
         )
     if any(cell is None for _, cells in rows for cell in cells):
         notes.append(f"-: {NOTHING}")
@@ -197,6 +201,7 @@ def _notes(data: Mapping[str, Any], table: str, rows: Rows, papers: Sequence[Pap
 
 
 def _redundancy(data: Mapping[str, Any]) -> Report:
+    """Of every model with itself."""
     header = ["model", *(f"{stack} {what}" for stack in STACKS for what in ("adjacent", "second", "difference"))]
     body, listed = [], []
     for role in (BASELINE, BENCHMARK, COMPARED, RANDOM):
@@ -214,8 +219,8 @@ def _redundancy(data: Mapping[str, Any]) -> Report:
         body,
         listed,
         [
-            "- a model with itself, modules in the order of the computation; a negative difference is the paper's "
-            "checkerboard",
+            "- a model with itself, components in the order of the computation, capture: "
+            f"{data['settings']['capture']}; a negative difference shows as a checkerboard",
             "- second neighbours are of one kind (0.sa, 1.sa) where a layer has two components, of two where three",
         ],
     )

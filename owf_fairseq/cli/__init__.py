@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand.
 
     Returns:
-        The exit status: 0; 2 for bad usage or bad input; 1 for any other failure that the subcommand reports.
+        The exit status: 0; 2 for bad usage or bad input; 130 after Ctrl-C; 1 for any other failure that the subcommand
+        reports.
     """
     parser = make_parser()
     args, others = parser.parse_known_args(argv)

@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="processes that cut text into pieces and write binary data (default: the cores, at most 32); each needs "
-        "about 300 MB of memory",
+        "about 250 MB of memory",
     )
     parser.add_argument(
         "--output",

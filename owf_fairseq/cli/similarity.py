@@ -142,20 +142,22 @@ def run(args: argparse.Namespace) -> int:
     if args.neighbors is not None:
         table = neighbors.side_by_side(prepared, args.neighbors, args.component)
         json = table.as_json()
-        print(table.as_markdown() if args.markdown else table.as_text(), flush=True)
+        text = table.as_markdown() if args.markdown else table.as_text()
     else:
-        for text in doubts(prepared):
-            warn(text)
+        for doubt in doubts(prepared):
+            warn(doubt)
         data = similarity.analyse(prepared)
         made = tables(data)
         json = output.as_json(data, made)
-        texts = [
+        text = "\n\n".join(
             f"## {heading}\n\n{table.as_markdown()}" if args.markdown else f"{heading}\n\n{table.as_text()}"
             for heading, table in with_headings(data, made)
-        ]
-        print("\n\n".join(texts), flush=True)
+        )
+    try:
+        if args.json:
+            write_output("--json", args.json, json.split("\n"))
         if args.output:
             output.write_folder(args.output, data, made, plots=not args.no_plots)
-    if args.json:
-        write_output("--json", args.json, json.split("\n"))
+    finally:  # what was computed is shown, also where it can't be written
+        print(text, flush=True)
     return 0

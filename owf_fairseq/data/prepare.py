@@ -31,7 +31,7 @@ from owf_fairseq.errors import InputError, collect
 
 COMMAND = "owf prepare"
 MAX_WORKERS = 32
-"""Processes that are started unless more are asked for; each holds about 300 MB."""
+"""Processes that are started unless more are asked for; each holds about 250 MB."""
 
 
 def prepare(

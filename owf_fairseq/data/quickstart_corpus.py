@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from owf_fairseq.data.folders import output_folder
+from owf_fairseq.data.languages import has_spaces
 from owf_fairseq.data.lines import PathLike, write_lines
 from owf_fairseq.errors import InputError
 
@@ -27,7 +28,6 @@ Pair = tuple[str, str]
 _TABLE = re.compile(r"homeassistant/components/([^/]+)/translations/([^/]+)\.json")
 _MARKUP = re.compile(r"[{}<>\[\]`|*_\\$%\n\r]|https?:|\d{3}")
 """Placeholders, markup, paths, references to other strings, and numbers of three digits or more."""
-_WITHOUT_SPACES = ("ja", "zh", "th", "km", "lo", "my", "bo")
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _one_line(text: str) -> str:
 
 def _words(text: str, lang: str) -> int:
     """Count words; where a language is written without spaces, two characters count as a word."""
-    if lang.split("-")[0] in _WITHOUT_SPACES:
+    if not has_spaces(lang):
         return (len("".join(text.split())) + 1) // 2
     return len(text.split())
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from owf_fairseq.data.languages import short_code
 from owf_fairseq.data.lines import PathLike, read_lines
 from owf_fairseq.errors import InputError
 
@@ -155,8 +156,8 @@ class Moses:
     def __init__(self, source: str, target: str) -> None:
         from sacremoses import MosesDetokenizer, MosesTokenizer
 
-        self._tokenizers = {lang: MosesTokenizer(moses_language(lang)) for lang in (source, target)}
-        self._detokenizer = MosesDetokenizer(moses_language(target))
+        self._tokenizers = {lang: MosesTokenizer(short_code(lang)) for lang in (source, target)}
+        self._detokenizer = MosesDetokenizer(short_code(target))
 
     def tokens(self, line: str, lang: str) -> list[str]:
         """Cut a line of a language into tokens."""
@@ -223,9 +224,3 @@ KINDS: dict[str, type[Segmentation]] = {
     "none": NoSegmentation,
 }
 """By the name in the record and on `owf prepare`'s command line."""
-
-
-def moses_language(lang: str) -> str:
-    """The language as Moses' rules name it: without region or script (`zh-Hans`, `pt_BR`, `eng_Latn`)."""
-    short = re.split("[-_]", lang)[0].lower()
-    return {"eng": "en", "deu": "de", "ron": "ro", "fra": "fr", "spa": "es", "ita": "it", "por": "pt"}.get(short, short)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from owf_fairseq.data.languages import has_spaces
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.long_lines import split_to_fit
 from owf_fairseq.decoding.search import Backend, Hypothesis, SearchOptions
@@ -13,8 +14,6 @@ from owf_fairseq.progress import Progress
 
 MIN_SOURCE_LENGTH = 8
 """Pieces that a part of a line may have at least: fewer say nothing."""
-
-_WITHOUT_SPACES = {"ja", "jpn", "km", "khm", "lo", "lao", "my", "mya", "th", "tha", "yue", "zh", "zho"}
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,7 @@ class Translator:
             )
         if problems:
             raise InputError(problems)
-        target = self.segmentation.target.replace("_", "-").split("-")[0]
-        self.joint = "" if target in _WITHOUT_SPACES else " "
+        self.joint = " " if has_spaces(self.segmentation.target) else ""
         self.tokens = 0
         """Pieces of the best translations until now."""
         self.capped: list[int] = []

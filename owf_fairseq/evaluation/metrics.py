@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from owf_fairseq.data.languages import short_code
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.evaluation.comet import DEFAULT_MODEL, CometMetric, CometModel
 from owf_fairseq.evaluation.comet_checkpoint import find_model
@@ -30,9 +31,6 @@ SPBLEU_TOKENIZER = "flores101"
 
 # sacreBLEU's own choice for these three; 13a splits at spaces, which the others don't write between words.
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"} | dict.fromkeys(("th", "lo", "km", "my", "bo"), "char")
-_TWO_LETTERS = dict(
-    pair.split(":") for pair in "zho:zh cmn:zh chi:zh jpn:ja kor:ko tha:th lao:lo khm:km mya:my bod:bo".split()
-)
 
 Statistics = Sequence[Sequence[float]]
 """A row for each segment."""
@@ -71,8 +69,7 @@ class Settings:
 
 def bleu_tokenizer(language: str | None) -> str:
     """sacreBLEU's tokenizer for BLEU into a language, such as ``de``, ``zh_CN``, ``zho_Hans`` or ``jpn``."""
-    code = (language or "").replace("-", "_").split("_")[0].lower()
-    return _TOKENIZERS.get(_TWO_LETTERS.get(code, code), "13a")
+    return _TOKENIZERS.get(short_code(language or ""), "13a")
 
 
 class Metrics:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from owf_fairseq.data.segmentation import RECORD, moses_language
+from owf_fairseq.data.languages import short_code
+from owf_fairseq.data.segmentation import RECORD
 from owf_fairseq.export.folder import FLAGS, ExportedModel
 from owf_fairseq.export.folder import RECORD as EXPORT_RECORD
 
@@ -66,7 +67,7 @@ def example(model: ExportedModel) -> list[str]:
             "print(pieces.decode(found.hypotheses[0]))",
         ]
     if record["type"] == "moses-bpe":
-        source, target = (moses_language(record[side]) for side in ("source", "target"))
+        source, target = (short_code(record[side]) for side in ("source", "target"))
         return [
             "import ctranslate2, sacremoses, subword_nmt.apply_bpe",
             f'tokens = sacremoses.MosesTokenizer("{source}").tokenize("{_SENTENCE}", aggressive_dash_splits=True)',

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from owf_fairseq.flags import NOT_IN_ONE_STACK, DecoderOnlyFlags
 from owf_fairseq.models.transformer import LayerBlocks, SharingModel, maybe_checkpointed
-from owf_fairseq.modules.prefix_attention import IncrementalState, PrefixSelfAttention
+from owf_fairseq.modules.attention import IncrementalState
+from owf_fairseq.modules.prefix_attention import PrefixSelfAttention
 from owf_fairseq.modules.prefix_layer import PrefixLayer
 
 EncoderOut = dict[str, list[Tensor]]

@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairseq.modules import MultiheadAttention
+from torch import Tensor
 
 from owf_fairseq.sharing import Pattern, blocks_in_order
+
+IncrementalState = dict[str, dict[str, Tensor | None]]
+"""The caches of incremental decoding, filed by attention object."""
 
 
 def make_self_attention(

@@ -13,7 +13,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-IncrementalState = dict[str, dict[str, Tensor | None]]
+from owf_fairseq.modules.attention import IncrementalState
 
 
 class Source(NamedTuple):

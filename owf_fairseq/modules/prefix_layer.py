@@ -7,8 +7,9 @@ from typing import Any
 from fairseq.modules import LayerNorm
 from torch import Tensor
 
+from owf_fairseq.modules.attention import IncrementalState
 from owf_fairseq.modules.feed_forward import FeedForwardBlock, LayerWithFeedForward
-from owf_fairseq.modules.prefix_attention import IncrementalState, PrefixSelfAttention, Source
+from owf_fairseq.modules.prefix_attention import PrefixSelfAttention, Source
 
 
 class PrefixLayer(LayerWithFeedForward):

@@ -9,9 +9,8 @@ from fairseq.modules import LayerNorm, MultiheadAttention
 from torch import Tensor
 
 from owf_fairseq.compat import EncoderLayerCompat, drop_fast_path_weights
+from owf_fairseq.modules.attention import IncrementalState
 from owf_fairseq.modules.feed_forward import FeedForwardBlock, LayerWithFeedForward
-
-IncrementalState = dict[str, dict[str, Tensor | None]]
 
 
 class TransformerEncoderLayer(LayerWithFeedForward, EncoderLayerCompat):

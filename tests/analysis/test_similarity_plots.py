@@ -11,9 +11,9 @@ from owf_fairseq.analysis.tables import NOTHING
 matplotlib = pytest.importorskip("matplotlib", reason="`pip install '.[plot]'` for the plots")
 
 
-def stack(kinds, layers, baseline=None):
+def stack(kinds, layers, baseline=None, seed=1):
     """A stack with random similarities; the baseline's labels are its own by default."""
-    numbers = random.Random(1)
+    numbers = random.Random(seed)
     labels = {
         "modules": [f"{n}.{kind}" for n in range(layers) for kind in kinds],
         "layers": list(map(str, range(layers))),
@@ -35,15 +35,19 @@ def stack(kinds, layers, baseline=None):
 def analysis(encoder, decoder):
     kinds = {"encoder": ["sa", "ffn"], "decoder": ["sa", "ca", "ffn"]}
     layers = {"encoder": encoder, "decoder": decoder}
-    base = {name: stack(kinds[name], layers[name]) for name in kinds}
+
+    def made(seed):
+        return {name: stack(kinds[name], layers[name], seed=seed) for name in kinds}
+
+    base = made(1)
     dropped = {**base, "decoder": stack(["sa", "ca"], decoder, base["decoder"])}
     roles = [
         ("Transformer Big", "baseline", base),
-        ("a/b", "compared", base),
+        ("a/b", "compared", made(4)),
         ("a_b", "compared", dropped),
-        ("/a/path/to/a/checkpoint/with $ in/its name.pt", "compared", dropped),
-        ("seed 2", "benchmark", base),
-        ("random weights", "random", base),
+        ("/a/path/to/a/checkpoint/with $ in/its $.pt", "compared", dropped),
+        ("seed 2", "benchmark", made(2)),
+        ("random weights", "random", made(3)),
     ]
     return {"models": [{"name": name, "role": role, "stacks": stacks} for name, role, stacks in roles]}
 
@@ -54,27 +58,39 @@ def boxes(texts):
 
 @pytest.mark.parametrize("layers", [(6, 6), (12, 12)], ids=str)
 def test_labels_do_not_overlap_and_all_components_have_one(layers):
-    wanted = ("Transformer_Big.self.decoder", "a_b_2.self.encoder", "a_b_2.cross.decoder", "a_b.layers", "a_b_2.layers")
-    seen = dict.fromkeys(wanted, 0)
+    seen = {}
     with matplotlib.rc_context(STYLE):
         for name, figure in figures(analysis(*layers)):
-            if name in seen:
+            if name.startswith(("Transformer_Big.self", "a_b_2", "a_b.layers")):
                 figure.draw_without_rendering()
                 check_places(name, figure)
                 seen[name] = sum(len(axis.get_xticklabels()) for axis in figure.axes)
     encoder, decoder = layers
-    assert list(seen.values()) == [
-        3 * decoder,
-        2 * 2 * encoder,
-        2 * 2 * decoder,
-        2 * (2 * encoder + 3 * decoder),
-        2 * (2 * encoder + decoder),
-    ]
+    expected = {
+        "Transformer_Big.self.encoder": 2 * encoder,
+        "Transformer_Big.self.decoder": 3 * decoder,
+        "a_b.layers": 2 * (2 * encoder + 3 * decoder),
+        "a_b_2.self.encoder": 2 * 2 * encoder,
+        "a_b_2.self.decoder": 5 * decoder,
+        "a_b_2.cross.encoder": 2 * 2 * encoder,
+        "a_b_2.cross.decoder": 2 * 2 * decoder,
+        "a_b_2.layers": 2 * (2 * encoder + decoder),
+    }
+    if decoder == 12:  # too high for one page
+        for name, halves in (("self", (3 * decoder, 2 * decoder)), ("cross", (2 * decoder, 2 * decoder))):
+            del expected[f"a_b_2.{name}.decoder"]
+            expected |= {f"a_b_2.{name}.decoder.{number}": half for number, half in enumerate(halves, 1)}
+    if encoder == 12:
+        for name in ("self", "cross"):
+            del expected[f"a_b_2.{name}.encoder"]
+            expected |= {f"a_b_2.{name}.encoder.{number}": 2 * encoder for number in (1, 2)}
+    assert seen == expected
 
 
 def check_places(name, figure):
-    """No label lies on another, none leaves the picture, and on a page of 6.3 inches they can be read."""
+    """No label lies on another, none leaves the picture, and on a page of 6.3 x 9.7 inches they can be read."""
     assert figure.get_figwidth() < 8
+    assert figure.get_figheight() <= 9.7
     titles = boxes(text for axis in figure.axes for text in (axis.title, axis.xaxis.label, axis.yaxis.label))
     groups = [labels for axis in figure.axes for labels in (axis.get_xticklabels(), axis.get_yticklabels())]
     for group in [*map(boxes, groups), titles]:
@@ -102,6 +118,8 @@ def test_one_scale_of_colours_and_the_numbers_themselves():
             heights = [bar.get_height() for bar in figure.axes[0].patches]
             scores = [data["models"][n]["stacks"]["encoder"]["scores"]["modules"]["cka"] for n in (4, 1)]
             assert heights == [*scores[0], *scores[1]]
+            (line,) = figure.axes[0].lines
+            assert list(line.get_ydata()) == data["models"][5]["stacks"]["encoder"]["scores"]["modules"]["cka"]
             assert len({bar.get_facecolor() for bar in figure.axes[0].patches}) == 2
         if name == "a_b_2.layers":
             assert [axis.get_title() for axis in figure.axes][2] == "CKA, decoder, whole layers"
@@ -133,8 +151,8 @@ def test_names_of_models_are_shown_as_they_are():
     for name, figure in figures(analysis(2, 2)):
         figure.draw_without_rendering()  # as mathematics, such a name would be an error
         shown[name] = [axis.get_xlabel() for axis in figure.axes]
-    (name,) = [name for name in shown if name.endswith("name.pt.cross.encoder")]
-    assert shown[name][0] == r"…point/with \$ in/its name.pt"
+    (name,) = [name for name in shown if name.endswith("its_.pt.cross.encoder")]
+    assert shown[name][0] == r"/a/path/to/a/c…\$ in/its \$.pt"
     assert shown["a_b.cross.encoder"][0] == "a/b"
 
 

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from owf_fairseq import cli
+from owf_fairseq.data.languages import has_spaces, short_code
 from owf_fairseq.data.lines import read_lines
-from owf_fairseq.data.segmentation import KINDS, RECORD, Segmentation, moses_language
+from owf_fairseq.data.segmentation import KINDS, RECORD, Segmentation
 from owf_fairseq.errors import InputError
 
 LINES = ['He said: "well-known (and cheap), is it?" 5 < 6 & more.', "The lamp opens the door, slowly."] * 30
@@ -87,9 +88,15 @@ def test_malformed_records_are_named(tmp_path, record):
 
 
 def test_languages_for_moses():
-    assert [moses_language(lang) for lang in ("en", "pt_BR", "zh-Hans", "ron", "eng_Latn")] == [
+    assert [short_code(lang) for lang in ("en", "pt_BR", "zh-Hans", "ron", "eng_Latn")] == [
         "en", "pt", "zh", "ro", "en"
     ]  # fmt: skip
+
+
+def test_languages_without_spaces_whatever_their_code():
+    assert [has_spaces(lang) for lang in ("en", "ko", "eng_Latn", "vi")] == [True] * 4
+    without = ("zh", "zho_Hans", "zh-TW", "ja", "jpn", "th", "tha", "km", "khm", "lo", "my", "mya", "bo", "bod", "yue")
+    assert [has_spaces(lang) for lang in without] == [False] * len(without)
 
 
 def test_an_unknown_kind_is_refused(tmp_path, capsys):
