@@ -13,7 +13,7 @@ from owf_fairseq.analysis.settings import Settings
 from owf_fairseq.analysis.usable import Usable
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.evaluation.inputs import TestSet, read_test_set
-from owf_fairseq.naming import name_models
+from owf_fairseq.model_names import name_models
 from owf_fairseq.sharing import ARCHS
 
 RESERVED = (RANDOM_NAME, BENCHMARK)

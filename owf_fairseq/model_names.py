@@ -1,0 +1,55 @@
+"""What models are called on the command line: ``[NAME=]MODEL``. Needs neither torch nor fairseq."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from owf_fairseq.errors import InputError
+from owf_fairseq.sharing import ARCHS
+
+
+def name_models(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Models with the names that were given, as ``[NAME=]MODEL``.
+
+    Args:
+        words: as typed; a model is an arch, a folder, a checkpoint or several with ``:`` between.
+
+    Returns:
+        Name and model. A checkpoint without a name has that of its folder, if no other model has it; else its path.
+
+    Raises:
+        InputError: two models have one name.
+    """
+    split = []
+    for word in words:
+        name, equals, model = word.partition("=")
+        split.append(("", word) if not equals or word in ARCHS or os.path.exists(word) else (name, model))
+    names = [name or _folder(model) or model for name, model in split]
+    named = [
+        (name or (short if names.count(short) == 1 else model), model)
+        for (name, model), short in zip(split, names, strict=True)
+    ]
+    refuse_equal_names([name for name, _ in named])
+    return named
+
+
+def refuse_equal_names(names: Sequence[str]) -> None:
+    """Checks that no two models have one name.
+
+    Raises:
+        InputError: with every name that several have.
+    """
+    equal = sorted({name for name in names if names.count(name) > 1})
+    if equal:
+        raise InputError(
+            f"two models have the name '{name}': give them names of your own, as in `first={name}`" for name in equal
+        )
+
+
+def _folder(model: str) -> str:
+    """The name of the folder of one checkpoint."""
+    if model in ARCHS or os.pathsep in model:
+        return ""
+    path = os.path.abspath(model)
+    return os.path.basename(path if os.path.isdir(path) else os.path.dirname(path))
