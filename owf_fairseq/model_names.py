@@ -9,6 +9,12 @@ from owf_fairseq.errors import InputError
 from owf_fairseq.sharing import ARCHS
 
 
+def split_name(word: str) -> tuple[str, str]:
+    """The name, empty if none is given, and the model."""
+    name, equals, model = word.partition("=")
+    return ("", word) if not equals or word in ARCHS or os.path.exists(word) else (name, model)
+
+
 def name_models(words: Sequence[str]) -> list[tuple[str, str]]:
     """Models with the names that were given, as ``[NAME=]MODEL``.
 
@@ -21,10 +27,7 @@ def name_models(words: Sequence[str]) -> list[tuple[str, str]]:
     Raises:
         InputError: two models have one name.
     """
-    split = []
-    for word in words:
-        name, equals, model = word.partition("=")
-        split.append(("", word) if not equals or word in ARCHS or os.path.exists(word) else (name, model))
+    split = [split_name(word) for word in words]
     names = [name or _folder(model) or model for name, model in split]
     named = [
         (name or (short if names.count(short) == 1 else model), model)

@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from owf_fairseq.analysis.preparation import files_of
 from owf_fairseq.analysis.similarity import KIND
 from owf_fairseq.analysis.tables import with_headings
 from owf_fairseq.data.folders import check_output, output_folder
 from owf_fairseq.data.lines import PathLike, write_lines
 from owf_fairseq.data.outputs import check_output_file
+from owf_fairseq.model_names import split_name
 from owf_fairseq.tables import Report
 
 COMMAND = "owf similarity"
@@ -38,7 +38,7 @@ def check_files(
         kind: of the JSON.
     """
     problems = [] if folder is None else check_output(folder, COMMAND)
-    inputs = [*files_of(checkpoints), *texts]
+    inputs = [*(split_name(word)[1] for word in checkpoints), *texts]
     problems += check_output_file("--json", json_file, overwrite, kind=kind, inputs=inputs)
     if folder is not None and plots and importlib.util.find_spec("matplotlib") is None:
         problems.append(

@@ -184,8 +184,3 @@ def _same_seeds(models: Sequence[Model], settings: Settings) -> list[str]:
             f"`--seed` {settings.seed} is what the baseline began with: it would be compared with its own beginning"
         )
     return problems
-
-
-def files_of(checkpoints: Sequence[str]) -> list[str]:
-    """The paths of what was typed as ``[NAME=]CHECKPOINT``."""
-    return [word if os.path.exists(word) else word.partition("=")[2] for word in checkpoints]
