@@ -21,7 +21,6 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import FLAG_DEFAULTS, flag_name
-from owf_fairseq.paper import VOCAB_SIZES
 from owf_fairseq.sharing import ARCHS, arch_name, is_decoder_only
 
 BLOCKS = (
@@ -150,15 +149,12 @@ def given_flags(arch: str, flags: Flags) -> dict[str, Any]:
     return by_name
 
 
-def count_parameters(
-    arch: str, vocab_size: int = VOCAB_SIZES["en-de"], flags: Flags = (), shared_embeddings: bool = True
-) -> ParameterCount:
+def count_parameters(arch: str, vocab_size: int, flags: Flags = (), shared_embeddings: bool = True) -> ParameterCount:
     """Counts the parameters of an architecture.
 
     Args:
         arch: its name.
-        vocab_size: number of symbols of fairseq's dictionary, special symbols included; of both languages. By default
-            that of the paper's English-German tables.
+        vocab_size: number of symbols of fairseq's dictionary, special symbols included; of both languages.
         flags: fairseq's flags of the model and ours, which win over the arch's defaults; see ``given_flags``.
         shared_embeddings: one matrix for the source, the target and the output (``--share-all-embeddings``). If not,
             fairseq's default, three matrices, unless the flags say otherwise.

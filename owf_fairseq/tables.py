@@ -9,6 +9,9 @@ from typing import Any
 
 Row = Sequence[str]
 
+DAGGER = "†"
+"""Behind a score that differs significantly from the baseline's, as in the paper."""
+
 
 @dataclass(frozen=True)
 class Report:

@@ -31,10 +31,10 @@ from typing import Any
 from training_log import ENDS, Training, read_training, telling_line
 
 from owf_fairseq import USER_DIR
-from owf_fairseq.data.lines import write_lines
-from owf_fairseq.evaluation.speed_report import spread_cell
-from owf_fairseq.installation import machine_facts
+from owf_fairseq.doctor.installation import machine_facts
+from owf_fairseq.files.lines import write_lines
 from owf_fairseq.sharing import arch_name
+from owf_fairseq.speed.report import spread_cell
 from owf_fairseq.tables import Report, number
 
 

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.lines import write_lines
+from owf_fairseq.files.lines import write_lines
 
 WORDS = ["lamp", "door", "window", "opens", "closes", "the", "every", "slowly", "garden", "kitchen", "größer", "schön"]
 # Each is white space for Python, and would cut a piece in two or move a line.

@@ -7,6 +7,7 @@ import pytest
 from fairseq_for_tests import REPOSITORY, spawn
 
 from owf_fairseq import USER_DIR, cli
+from owf_fairseq.paper.rows import VOCAB_SIZES
 from owf_fairseq.parameters import count_parameters
 from owf_fairseq.sharing import (
     ARCHS,
@@ -159,7 +160,7 @@ def test_tables_of_patterns_sizes_and_configurations_are_the_codes():
     one_stack = rows("| the paper | configuration | flags that it stands for | parameters (`owf_decoder_only`) |")
     assert [row[:2] for row in one_stack] == [[c.paper, f"`{n}`"] for n, c in DECODER_ONLY_CONFIGURATIONS.items()]
     for name, row in zip(DECODER_ONLY_CONFIGURATIONS, one_stack, strict=True):
-        assert row[3] == f"{count_parameters(arch_name('decoder_only', name)).total:,}"
+        assert row[3] == f"{count_parameters(arch_name('decoder_only', name), VOCAB_SIZES['en-de']).total:,}"
 
     configurations = rows("| the paper | configuration | flags that it stands for |\n")
     assert [row[:2] for row in configurations] == [[c.paper, f"`{name}`"] for name, c in CONFIGURATIONS.items()]

@@ -8,8 +8,8 @@ from fairseq_for_tests import REPOSITORY
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from owf_fairseq.doctor import LAST_TORCH_FOR_V100, problems, recommended_fairseq
-from owf_fairseq.installation import FAIRSEQ_DISTRIBUTIONS, OPTIONAL_PARTS, REQUIRED_PARTS, Facts
+from owf_fairseq.doctor.doctor import LAST_TORCH_FOR_V100, problems, recommended_fairseq
+from owf_fairseq.doctor.installation import FAIRSEQ_DISTRIBUTIONS, OPTIONAL_PARTS, REQUIRED_PARTS, Facts
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -14,8 +14,8 @@ from fairseq_for_tests import DECODING, TRAINING, generated_ids, run, spawn
 from models_for_tests import all_weights, parse, trained_weights
 
 from owf_fairseq import USER_DIR
-from owf_fairseq.checkpoint import read_checkpoint
-from owf_fairseq.stored_model import describe
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.stored_model import describe
 
 USER = ["--user-dir", USER_DIR]
 ARCH = ["--arch", "owf_tiny_one_wide_ffn"]

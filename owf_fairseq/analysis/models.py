@@ -8,16 +8,9 @@ from typing import Any
 
 from owf_fairseq.analysis.representations import Pair, Stack, represent
 from owf_fairseq.analysis.settings import Settings
-from owf_fairseq.checkpoint import read_checkpoint
-from owf_fairseq.data.recorded import RecordedData, find_data
-from owf_fairseq.decoding.fairseq_backend import choose_device
-from owf_fairseq.decoding.forced import numbers
-from owf_fairseq.decoding.multilingual import TASK as MULTILINGUAL
-from owf_fairseq.errors import InputError
-from owf_fairseq.naming import named_arch
-from owf_fairseq.progress import Progress
-from owf_fairseq.sharing import configuration_of
-from owf_fairseq.stored_model import (
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.naming import named_arch
+from owf_fairseq.checkpoints.stored_model import (
     StoredModel,
     build_with_seed,
     describe,
@@ -26,6 +19,13 @@ from owf_fairseq.stored_model import (
     seed_of,
     typed,
 )
+from owf_fairseq.data.recorded import RecordedData, find_data
+from owf_fairseq.decoding.fairseq_backend import choose_device
+from owf_fairseq.decoding.forced import numbers
+from owf_fairseq.decoding.multilingual import TASK as MULTILINGUAL
+from owf_fairseq.errors import InputError
+from owf_fairseq.progress import Progress
+from owf_fairseq.sharing import configuration_of
 
 BASELINE, BENCHMARK, COMPARED, RANDOM = ROLES = ("baseline", "benchmark", "compared", "random")
 """What a model is for: all others are compared with the baseline; benchmarks are the baseline with other seeds, whose

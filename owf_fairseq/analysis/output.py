@@ -9,9 +9,9 @@ from typing import Any
 
 from owf_fairseq.analysis.similarity import KIND
 from owf_fairseq.analysis.tables import with_headings
-from owf_fairseq.data.folders import check_output, output_folder
-from owf_fairseq.data.lines import PathLike, write_lines
-from owf_fairseq.data.outputs import check_output_file
+from owf_fairseq.files.folders import check_output, output_folder
+from owf_fairseq.files.lines import PathLike, write_lines
+from owf_fairseq.files.outputs import check_output_file
 from owf_fairseq.model_names import split_name
 from owf_fairseq.tables import Report
 

@@ -12,8 +12,8 @@ from owf_fairseq.analysis.models import BASELINE, BENCHMARK, COMPARED, RANDOM, R
 from owf_fairseq.analysis.settings import Settings
 from owf_fairseq.analysis.usable import Usable
 from owf_fairseq.errors import InputError, collect
-from owf_fairseq.evaluation.inputs import TestSet, read_test_set
 from owf_fairseq.model_names import name_models
+from owf_fairseq.scoring.inputs import TestSet, read_test_set
 from owf_fairseq.sharing import ARCHS
 
 RESERVED = (RANDOM_NAME, BENCHMARK)

@@ -9,8 +9,8 @@ from typing import Any
 from owf_fairseq.analysis.models import BASELINE, BENCHMARK, COMPARED, RANDOM
 from owf_fairseq.analysis.representations import STACKS
 from owf_fairseq.analysis.similarity import LAYERS, METRICS, score
-from owf_fairseq.paper import SIMILARITY_SLIPS, PaperSimilarity, similarity_rows
-from owf_fairseq.results import Key, Ours, configuration_key
+from owf_fairseq.paper.results import Key, Ours, configuration_key
+from owf_fairseq.paper.rows import SIMILARITY_SLIPS, PaperSimilarity, similarity_rows
 from owf_fairseq.tables import Report, number
 
 WHOLE = "‡"

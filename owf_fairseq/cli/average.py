@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Averages, and says which checkpoints."""
-    from owf_fairseq import averaging
-    from owf_fairseq.checkpoint import check_output, write_checkpoint
+    from owf_fairseq.checkpoints import averaging
+    from owf_fairseq.checkpoints.checkpoint import check_output, write_checkpoint
     from owf_fairseq.errors import InputError
 
     problems = check_output(args.output, averaging.COMMAND)

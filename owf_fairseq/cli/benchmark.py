@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from owf_fairseq.errors import InputError
 
 if TYPE_CHECKING:
-    from owf_fairseq.evaluation.benchmark_names import Named
+    from owf_fairseq.speed.benchmark_names import Named
     from owf_fairseq.tables import Report
 
 HELP = "measure how fast models decode, in turn and in one run, or predict it from their shapes"
@@ -163,11 +163,11 @@ def run(args: argparse.Namespace) -> int:
     tables = predicted(args) if args.predict or args.paper else measured(args)
     print("\n\n".join(table.as_markdown() if args.markdown else table.as_text() for table in tables), flush=True)
     if args.json:
-        from owf_fairseq.data.outputs import write_output
+        from owf_fairseq.files.outputs import write_output
 
         write_output("--json", args.json, tables[0].as_json().split("\n"))
     if args.plot:
-        from owf_fairseq.evaluation.speed_plot import plot
+        from owf_fairseq.speed.plot import plot
 
         plot(tables[0].data, args.plot)
     return 0
@@ -180,9 +180,9 @@ def measured(args: argparse.Namespace) -> Sequence[Report]:
         InputError: with every problem of the command line and the models.
     """
     from owf_fairseq.errors import collect
-    from owf_fairseq.evaluation.benchmark import BenchmarkOptions, benchmark, prepare
-    from owf_fairseq.evaluation.benchmark_names import read_names, with_backends
-    from owf_fairseq.evaluation.speed_report import tables
+    from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark, prepare
+    from owf_fairseq.speed.benchmark_names import read_names, with_backends
+    from owf_fairseq.speed.report import tables
 
     def warn(text: str) -> None:
         print(f"owf benchmark: warning: {text}", file=sys.stderr)
@@ -204,16 +204,16 @@ def predicted(args: argparse.Namespace) -> Sequence[Report]:
     Raises:
         InputError: with every problem of the command line.
     """
+    from owf_fairseq.cost_model.cost import Workload
+    from owf_fairseq.cost_model.device_profiles import choose_profile
+    from owf_fairseq.cost_model.prediction import predict
     from owf_fairseq.errors import collect
-    from owf_fairseq.evaluation.benchmark import BenchmarkOptions, calibrated
-    from owf_fairseq.evaluation.benchmark_models import shapes_by_name
-    from owf_fairseq.evaluation.benchmark_names import read_names
-    from owf_fairseq.evaluation.cost_model import Workload
-    from owf_fairseq.evaluation.device_profiles import choose_profile
-    from owf_fairseq.evaluation.prediction import predict
+    from owf_fairseq.speed.benchmark import BenchmarkOptions, calibrated
+    from owf_fairseq.speed.benchmark_models import shapes_by_name
+    from owf_fairseq.speed.benchmark_names import read_names
 
     if args.paper:
-        from owf_fairseq.evaluation.paper_speed import compare_batch_sizes, compare_rows
+        from owf_fairseq.cost_model.paper_speed import compare_batch_sizes, compare_rows
 
         others = [flag(name) for name in (*given(args), *PREDICTING, "plot", "json") if getattr(args, name)]
         if args.fairseq_flags or others:
@@ -269,7 +269,7 @@ def check_files(args: argparse.Namespace, kind: str, models: Sequence[Named] = (
     import importlib.util
     import os
 
-    from owf_fairseq.data.outputs import check_output_file
+    from owf_fairseq.files.outputs import check_output_file
 
     inputs = [args.input, *(path for model in models for path in model.checkpoints)]
     problems = check_output_file("--json", args.json, args.overwrite, kind=kind, inputs=inputs)

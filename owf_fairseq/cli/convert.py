@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Converts, and says what was exact."""
-    from owf_fairseq.checkpoint import check_output, write_checkpoint
-    from owf_fairseq.convert import COMMAND, convert
+    from owf_fairseq.checkpoints.checkpoint import check_output, write_checkpoint
+    from owf_fairseq.checkpoints.convert import COMMAND, convert
+    from owf_fairseq.checkpoints.stored_model import read_model
     from owf_fairseq.errors import InputError
-    from owf_fairseq.stored_model import read_model
 
     problems = check_output(args.output, COMMAND)
     try:

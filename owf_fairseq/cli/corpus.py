@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Extract, write and say how many pairs there are."""
     from owf_fairseq.data import quickstart_corpus as corpus
-    from owf_fairseq.data.folders import check_output
     from owf_fairseq.errors import InputError
+    from owf_fairseq.files.folders import check_output
 
     problems = check_output(args.output, corpus.COMMAND)
     if args.limit is not None and args.limit < 1:

@@ -7,8 +7,8 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from owf_fairseq import doctor
-from owf_fairseq.installation import OPTIONAL_PARTS, REQUIRED_PARTS, Facts, collect
+from owf_fairseq.doctor import doctor
+from owf_fairseq.doctor.installation import OPTIONAL_PARTS, REQUIRED_PARTS, Facts, collect
 
 HELP = "print which fairseq, torch, GPUs and optional parts are installed, and what is wrong with them"
 EXAMPLE = "owf doctor"

@@ -14,8 +14,8 @@ EXAMPLE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of the subcommand."""
-    from owf_fairseq.evaluation.comet import DEFAULT_MODEL
-    from owf_fairseq.evaluation.direction_files import LAYOUT
+    from owf_fairseq.scoring.comet import DEFAULT_MODEL
+    from owf_fairseq.scoring.direction_files import LAYOUT
 
     parser.usage = "owf evaluate HYP [HYP ...] --ref REF [REF ...] [options]"
     parser.description = (
@@ -85,10 +85,10 @@ def run(args: argparse.Namespace) -> int:
     """Prints one table, and writes the JSON."""
     import sys
 
-    from owf_fairseq.data.outputs import check_output_file, write_output
-    from owf_fairseq.evaluation import directions, evaluate
-    from owf_fairseq.evaluation.inputs import unnamed_systems
-    from owf_fairseq.evaluation.metrics import Settings
+    from owf_fairseq.files.outputs import check_output_file, write_output
+    from owf_fairseq.scoring import directions, evaluate
+    from owf_fairseq.scoring.inputs import unnamed_systems
+    from owf_fairseq.scoring.metrics import Settings
 
     def warn(text: str) -> None:
         print(f"owf evaluate: warning: {text}", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ EXAMPLE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of the subcommand."""
-    from owf_fairseq.export.folder import QUANTIZATIONS
+    from owf_fairseq.decoding.exported import QUANTIZATIONS
 
     parser.description = (
         f"{HELP}.\nEvery encoder-decoder model of this plugin and fairseq's transformer can be exported; what can't is "

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from owf_fairseq.inspection import Inspection
+    from owf_fairseq.checkpoints.inspection import Inspection
 
 HELP = "print what a checkpoint holds: its model, layer by layer, its training, and whether shared weights are one"
 EXAMPLE = "owf inspect runs/my-model/checkpoint_best.pt"
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     import dataclasses
     import json
 
-    from owf_fairseq.inspection import inspect
+    from owf_fairseq.checkpoints.inspection import inspect
 
     found = inspect(args.checkpoint)
     if args.json:
@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
 
 def lines(found: Inspection) -> list[tuple[str, str]]:
     """The facts, one a line: its name and its value."""
-    from owf_fairseq.inspection import block_numbers
-    from owf_fairseq.naming import configuration_label
-    from owf_fairseq.stored_model import typed
+    from owf_fairseq.checkpoints.inspection import block_numbers
+    from owf_fairseq.checkpoints.naming import configuration_label
+    from owf_fairseq.checkpoints.stored_model import typed
 
     def both(values: dict[str, object]) -> str:
         return " + ".join(map(str, values.values() if len(set(values.values())) > 1 else list(values.values())[:1]))

@@ -93,12 +93,12 @@ def _translate(args: argparse.Namespace) -> int:
 
 
 def _benchmark(args: argparse.Namespace) -> int:
-    from owf_fairseq.data.outputs import check_output_file, write_output
     from owf_fairseq.errors import InputError, collect
-    from owf_fairseq.evaluation.benchmark import BenchmarkOptions, benchmark
-    from owf_fairseq.evaluation.benchmark_direction import prepare_direction
-    from owf_fairseq.evaluation.benchmark_names import read_names
-    from owf_fairseq.evaluation.speed_report import tables
+    from owf_fairseq.files.outputs import check_output_file, write_output
+    from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark
+    from owf_fairseq.speed.benchmark_direction import prepare_direction
+    from owf_fairseq.speed.benchmark_names import read_names
+    from owf_fairseq.speed.report import tables
 
     def warn(text: str) -> None:
         print(f"owf multilingual: warning: {text}", file=sys.stderr)

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from owf_fairseq import paper
 from owf_fairseq.errors import InputError
+from owf_fairseq.paper import rows as paper
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
 from owf_fairseq.tables import Report, number
 
@@ -52,9 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints one table."""
-    if args.list or args.paper:
+    if args.list:
         _refuse_more(args)
-        report = list_archs() if args.list else paper.parameter_counts()
+        report = list_archs()
+    elif args.paper:
+        from owf_fairseq.paper.counts import parameter_counts
+
+        _refuse_more(args)
+        report = parameter_counts()
     else:
         report = arch_counts(args.fairseq_flags, args.vocab_size, shared_embeddings=not args.separate_embeddings)
     text = report.as_json() if args.json else report.as_markdown() if args.markdown else report.as_text()

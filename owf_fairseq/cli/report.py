@@ -41,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the table as Markdown."""
-    from owf_fairseq.data.outputs import check_output_file, write_output
     from owf_fairseq.errors import InputError, collect
-    from owf_fairseq.report import KIND, PAIRS, report, tables_of_the_paper
-    from owf_fairseq.results import read_results
+    from owf_fairseq.files.outputs import check_output_file, write_output
+    from owf_fairseq.paper.report import KIND, PAIRS, report, tables_of_the_paper
+    from owf_fairseq.paper.results import read_results
 
     problems = check_output_file("--output", args.output, args.overwrite, inputs=args.results)
     problems += check_output_file("--json", args.json, args.overwrite, kind=KIND, inputs=args.results)

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.analysis.preparation import doubts, prepare
     from owf_fairseq.analysis.settings import Settings
     from owf_fairseq.analysis.tables import tables, with_headings
-    from owf_fairseq.data.outputs import write_output
+    from owf_fairseq.files.outputs import write_output
 
     def warn(text: str) -> None:
         print(f"{output.COMMAND}: warning: {text}", file=sys.stderr, flush=True)

@@ -107,12 +107,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translates."""
-    from owf_fairseq.data.lines import read_lines
-    from owf_fairseq.data.outputs import check_output_file, write_output
     from owf_fairseq.decoding.backends import load_backend
     from owf_fairseq.decoding.search import SearchOptions
     from owf_fairseq.decoding.translator import Batching, Translator
     from owf_fairseq.errors import InputError, collect
+    from owf_fairseq.files.lines import read_lines
+    from owf_fairseq.files.outputs import check_output_file, write_output
     from owf_fairseq.progress import Progress
 
     def warn(text: str) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from owf_fairseq.data.lines import MAX_REPORTED, decode_line, raw_lines, stream_lines, write_parallel
 from owf_fairseq.data.segmentation import KINDS, Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import MAX_REPORTED, decode_line, raw_lines, stream_lines, write_parallel
 
 SEGMENTATION = "segmentation"
 DICTIONARY = "dict.txt"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from owf_fairseq.data.chunks import Checked, Chunk, check
-from owf_fairseq.data.line_index import LineIndex, index_lines
-from owf_fairseq.data.lines import PathLike, listed
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.line_index import LineIndex, index_lines
+from owf_fairseq.files.lines import PathLike, listed
 from owf_fairseq.progress import Progress
 
 _LARGE = 100_000_000

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import IO
 
-from owf_fairseq.data.lines import PathLike, decode_line, unreadable, without_ends
-from owf_fairseq.data.outputs import check_output_file, output_file
 from owf_fairseq.data.segmentation import clean
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike, decode_line, unreadable, without_ends
+from owf_fairseq.files.outputs import check_output_file, output_file
 from owf_fairseq.progress import Progress
 
 Pair = tuple[PathLike, PathLike]

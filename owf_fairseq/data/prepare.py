@@ -8,7 +8,7 @@ What is in memory at a time, for 296 million pairs: of the corpus, a few megabyt
 and a few numbers for each of the 6,000 chunks); in each process a line, and about 250 MB for fairseq and torch; while
 the segmentation is learnt, 25 bytes a character of the sample (`train_segmentation.Learning`), 6 GB at most with its
 default size; while a shard is put together, about 60 bytes for each of *its* pairs. fairseq-train then holds up to 80
-bytes for each pair of a shard. `scripts/prepare_memory.py` measures all of it.
+bytes for each pair of a shard. `scripts/measure/prepare_memory.py` measures all of it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 
 from owf_fairseq import __version__
 from owf_fairseq.data.corpus import Corpus, read_corpus, split_langs, stamp
-from owf_fairseq.data.folders import check_output, output_folder
-from owf_fairseq.data.lines import PathLike
 from owf_fairseq.data.preparation import Preparation, Prepared
 from owf_fairseq.data.segmentation import KINDS
 from owf_fairseq.data.shards import busy_workers, chunk_lines, deal, shard_name
 from owf_fairseq.data.train_segmentation import Learning, Recorded
 from owf_fairseq.data.work import Workers, WorkFolder, cores
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files.folders import check_output, output_folder
+from owf_fairseq.files.lines import PathLike
 
 COMMAND = "owf prepare"
 MAX_WORKERS = 32

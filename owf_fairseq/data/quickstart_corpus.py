@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from owf_fairseq.data.folders import output_folder
 from owf_fairseq.data.languages import has_spaces
-from owf_fairseq.data.lines import PathLike, write_lines
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.folders import output_folder
+from owf_fairseq.files.lines import PathLike, write_lines
 
 COMMAND = "owf corpus"
 SPLITS = ("train", "valid", "test")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owf_fairseq.data.lines import PathLike
 from owf_fairseq.data.segmentation import RECORD, NoSegmentation, Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from owf_fairseq.data.languages import short_code
-from owf_fairseq.data.lines import PathLike, read_lines
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike, read_lines
 
 RECORD = "segmentation.json"
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")

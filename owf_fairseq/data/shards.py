@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from owf_fairseq.data.chunks import DICTIONARY, SEGMENTATION, Chunk
-from owf_fairseq.data.lines import atomic_path
+from owf_fairseq.files.lines import atomic_path
 
 ENCODED = "encoded"
 """The folder, in each shard, of the text as pieces."""

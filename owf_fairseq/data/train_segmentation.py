@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.lines import PathLike, stream_lines, write_lines
 from owf_fairseq.data.segmentation import KINDS, RECORD, SPECIALS, Moses, Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike, stream_lines, write_lines
 
 MODEL = "sentencepiece.model"
 CODES = "bpe.codes"

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from owf_fairseq.data.lines import remove, write_lines
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import remove, write_lines
 from owf_fairseq.progress import Progress
 
 _JOURNAL = "journal.jsonl"

@@ -33,7 +33,7 @@ class Choice:
         Raises:
             InputError: there is no such backend or quantization.
         """
-        from owf_fairseq.export.folder import QUANTIZATIONS
+        from owf_fairseq.decoding.exported import QUANTIZATIONS
 
         backend, colon, quantization = text.partition(":")
         if backend not in BACKENDS:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from owf_fairseq.data.lines import PathLike
 from owf_fairseq.data.segmentation import Segmentation
+from owf_fairseq.decoding.exported import ExportedModel, check_installed
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
-from owf_fairseq.export.folder import ExportedModel, check_installed
+from owf_fairseq.files.lines import PathLike
 
 _PADDING = "<pad>"
 _ALMOST_NO_PENALTY = 1e-9

@@ -13,7 +13,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
 from owf_fairseq import compat
-from owf_fairseq.data.lines import PathLike
+from owf_fairseq.checkpoints.stored_model import build_with_seed, read_model
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.forced import numbers
@@ -21,9 +21,9 @@ from owf_fairseq.decoding.generator import CappedEnsemble, CappedGenerator
 from owf_fairseq.decoding.packed import pack
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike
 from owf_fairseq.parameters import given_flags, unknown_arch
 from owf_fairseq.sharing import ARCHS
-from owf_fairseq.stored_model import build_with_seed, read_model
 
 
 class FairseqBackend:

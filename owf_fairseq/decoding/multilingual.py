@@ -16,15 +16,15 @@ from typing import Any
 from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import augment_dictionary, get_lang_tok
 
-from owf_fairseq.data.lines import PathLike, read_lines, write_lines
+from owf_fairseq.checkpoints.stored_model import model_flags, read_model
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend, choose_device
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.decoding.translator import Batching, Translator
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files.lines import PathLike, read_lines, write_lines
 from owf_fairseq.progress import Progress
-from owf_fairseq.stored_model import model_flags, read_model
 
 TASK = "translation_multi_simple_epoch"
 

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owf_fairseq import __version__
-from owf_fairseq.data.folders import check_output, output_folder
-from owf_fairseq.data.lines import PathLike, read_lines
 from owf_fairseq.data.recorded import RecordedData, find_data
+from owf_fairseq.decoding import exported
 from owf_fairseq.errors import InputError, collect
-from owf_fairseq.export import folder as folders
+from owf_fairseq.export.folder import copy_segmentation, write_json
 from owf_fairseq.export.readme import readme
+from owf_fairseq.files.folders import check_output, output_folder
+from owf_fairseq.files.lines import PathLike, read_lines
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
 
+    from owf_fairseq.checkpoints.stored_model import StoredModel
     from owf_fairseq.export.verification import Verification
-    from owf_fairseq.stored_model import StoredModel
 
 COMMAND = "owf export"
 SENTENCES = 10
@@ -68,9 +69,9 @@ def export(
         InputError: with everything that forbids it at once; or the exported model is not the checkpoint's.
     """
     problems = check_output(output, COMMAND)
-    collect(problems, folders.check_installed)
-    if quantization not in folders.QUANTIZATIONS:
-        problems.append(f"`--quantization` must be one of {', '.join(folders.QUANTIZATIONS)}, but is '{quantization}'")
+    collect(problems, exported.check_installed)
+    if quantization not in exported.QUANTIZATIONS:
+        problems.append(f"`--quantization` must be one of {', '.join(exported.QUANTIZATIONS)}, but is '{quantization}'")
     if os.pathsep in checkpoint and not os.path.exists(checkpoint):
         raise InputError(
             [*problems, f"{checkpoint}: CTranslate2 has no ensembles; `owf average` makes one model of several"]
@@ -96,11 +97,11 @@ def export(
             dictionaries = recorded.joined_dictionaries()
             found = verification.verify(stored.build(*dictionaries), *dictionaries, backend, kept)
             verification.check(found)
-        folders.copy_segmentation(recorded, segmentation, folder)
+        copy_segmentation(recorded, segmentation, folder)
         record = {**backend.exported.record, "verification": asdict(found)}
-        folders.write_json(folder / folders.RECORD, record)
+        write_json(folder / exported.RECORD, record)
         (folder / "README.md").write_text(readme(replace(backend.exported, record=record)), "utf-8")
-    return Exported(Path(output), record["parameters"], (Path(output) / folders.WEIGHTS).stat().st_size, found)
+    return Exported(Path(output), record["parameters"], (Path(output) / exported.WEIGHTS).stat().st_size, found)
 
 
 def write_stored(stored: StoredModel, recorded: RecordedData, folder: Path, quantization: str) -> None:
@@ -137,7 +138,7 @@ def write_model(
 
     half_positions = quantization.startswith("int8")
     ModelConverter(model, *dictionaries, half_positions).convert(str(folder), quantization=quantization, force=True)
-    folders.write_json(folder / folders.FLAGS, flags)
+    write_json(folder / exported.FLAGS, flags)
     record = {
         "kind": "export",
         "format": "ctranslate2",
@@ -152,7 +153,7 @@ def write_model(
         "max_target_length": model.max_decoder_positions() - 1,
         "target_vocabulary_size": len(dictionaries[1]),
     }
-    folders.write_json(folder / folders.RECORD, record)
+    write_json(folder / exported.RECORD, record)
 
 
 @contextmanager
@@ -183,8 +184,8 @@ def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None,
     Raises:
         InputError: with every problem.
     """
+    from owf_fairseq.checkpoints.stored_model import read_model
     from owf_fairseq.export.inexpressible import inexpressible
-    from owf_fairseq.stored_model import read_model
 
     problems: list[str] = []
     stored = read_model(checkpoint)
@@ -210,6 +211,6 @@ def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None,
 
 def training_flags(state: Mapping[str, Any]) -> dict[str, Any]:
     """The flags of the training by section, as fairseq stores them now; earlier versions had no sections."""
-    from owf_fairseq.stored_model import model_flags
+    from owf_fairseq.checkpoints.stored_model import model_flags
 
     return {**(state.get("cfg") or {}), "model": model_flags(state)}

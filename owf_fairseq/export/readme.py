@@ -6,8 +6,8 @@ import json
 
 from owf_fairseq.data.languages import short_code
 from owf_fairseq.data.segmentation import RECORD
-from owf_fairseq.export.folder import FLAGS, ExportedModel
-from owf_fairseq.export.folder import RECORD as EXPORT_RECORD
+from owf_fairseq.decoding.exported import FLAGS, ExportedModel
+from owf_fairseq.decoding.exported import RECORD as EXPORT_RECORD
 
 
 def readme(model: ExportedModel) -> str:

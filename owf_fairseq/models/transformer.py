@@ -20,9 +20,9 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import nn
 
 from owf_fairseq import compat
-from owf_fairseq.checkpoint import fill_in, store_once
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import DECODER_ONLY_DEFAULTS, FLAG_DEFAULTS, Plan, SharingFlags, make_plan
+from owf_fairseq.models.tied_weights import fill_in, store_once
 from owf_fairseq.modules.attention import attention_in_order, make_cross_attention, make_self_attention
 from owf_fairseq.modules.feed_forward import feed_forward_in_order, make_feed_forward
 from owf_fairseq.modules.transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer

@@ -12,9 +12,9 @@ from pathlib import Path
 import yaml
 
 from owf_fairseq import USER_DIR
-from owf_fairseq.data.lines import read_lines
 from owf_fairseq.errors import InputError, collect
-from owf_fairseq.paper import SIMILARITY_TABLE, PaperRow, rows, rows_of_table
+from owf_fairseq.files.lines import read_lines
+from owf_fairseq.paper.rows import SIMILARITY_TABLE, PaperRow, rows, rows_of_table
 from owf_fairseq.sharing import ARCHS, SIZES, arch_name
 
 CONFIGS = Path(USER_DIR, "configs")

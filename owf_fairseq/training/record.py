@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from owf_fairseq import USER_DIR
-from owf_fairseq.data.lines import write_lines
-from owf_fairseq.installation import machine_facts
+from owf_fairseq.doctor.installation import machine_facts
+from owf_fairseq.files.lines import write_lines
 
 RECORD = "resolved.yaml"
 

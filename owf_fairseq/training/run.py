@@ -14,8 +14,8 @@ import torch
 from fairseq.utils import eval_str_list
 
 import owf_fairseq
-from owf_fairseq.data.outputs import check_output_file
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.outputs import check_output_file
 from owf_fairseq.training.config import Setting, find_config, read_config
 from owf_fairseq.training.fairseq_flags import DATA, FairseqFlags, Values, parse
 from owf_fairseq.training.processes import Batch, Launch, find_launch

@@ -12,7 +12,7 @@ from owf_fairseq.analysis.output import as_json
 from owf_fairseq.analysis.representations import Stack
 from owf_fairseq.analysis.similarity import Distinct, compare_models, corresponding, redundancy, score
 from owf_fairseq.analysis.tables import COLUMNS, HEADINGS, tables, with_headings
-from owf_fairseq.paper import SIMILARITY_SLIPS, similarity_rows
+from owf_fairseq.paper.rows import SIMILARITY_SLIPS, similarity_rows
 
 MODULES, LAYERS = ["0.sa", "0.ffn", "1.sa", "1.ffn"], ["0", "1"]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from similarity_for_tests import REFERENCES, SENTENCES
 
-from owf_fairseq.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 
 
 @pytest.fixture(scope="session")

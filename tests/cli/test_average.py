@@ -5,7 +5,7 @@ import torch
 from fairseq_for_tests import DECODING, TRAINING, generated_ids, run
 
 from owf_fairseq import USER_DIR, cli
-from owf_fairseq.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 
 USER = ["--user-dir", USER_DIR]
 

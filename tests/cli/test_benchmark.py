@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from owf_fairseq import cli
+from owf_fairseq.cost_model.cost import Workload, cost, shape_of_arch
 from owf_fairseq.errors import InputError
-from owf_fairseq.evaluation import benchmark as measurement
-from owf_fairseq.evaluation.cost_model import Workload, cost, shape_of_arch
 from owf_fairseq.parameters import count_parameters
+from owf_fairseq.speed import benchmark as measurement
 
 SMALL = ["--vocab-size", "60", "--cpu", "--beam", "2"]
 

@@ -7,8 +7,8 @@ import pytest
 from owf_fairseq import cli
 from owf_fairseq.decoding.backends import Choice
 from owf_fairseq.errors import InputError
-from owf_fairseq.evaluation.benchmark import BenchmarkOptions, prepare
-from owf_fairseq.evaluation.benchmark_names import Named, with_backends
+from owf_fairseq.speed.benchmark import BenchmarkOptions, prepare
+from owf_fairseq.speed.benchmark_names import Named, with_backends
 
 FAST = ["--cpu", "--runs", "1", "--warmup", "0", "--sentences", "2", "--beam", "2", "--lengths", "3/4"]
 

@@ -7,7 +7,7 @@ import torch
 from models_for_tests import checkpoint_of, make_model, parse
 
 from owf_fairseq import cli
-from owf_fairseq.evaluation import benchmark as measurement
+from owf_fairseq.speed import benchmark as measurement
 
 
 def run(capsys, *arguments, status=2):

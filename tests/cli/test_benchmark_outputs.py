@@ -6,7 +6,7 @@ import os
 import pytest
 
 from owf_fairseq import cli
-from owf_fairseq.evaluation import speed_plot
+from owf_fairseq.speed import plot as speed_plot
 
 
 def run(capsys, *arguments, status=0):
@@ -47,7 +47,7 @@ def test_tables_are_printed_although_a_file_cannot_be_written(capsys, monkeypatc
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("owf_fairseq.data.outputs.atomic_path", full)
+    monkeypatch.setattr("owf_fairseq.files.outputs.atomic_path", full)
     captured = run(capsys, "--json", tmp_path / "a.json", status=2)
     assert "owf_tiny_no_dec" in captured.out
     assert captured.err == f"owf benchmark: error: `--json` {tmp_path / 'a.json'} can't be written: " + (

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from owf_fairseq import cli
-from owf_fairseq.evaluation.cost_model import Workload, cost, shape_of_arch
-from owf_fairseq.evaluation.device_profiles import V100, V100_ROOFLINE, DeviceProfile
+from owf_fairseq.cost_model.cost import Workload, cost, shape_of_arch
+from owf_fairseq.cost_model.device_profiles import V100, V100_ROOFLINE, DeviceProfile
 
 ARCHS = ["owf_big", "owf_big_no_dec", "wide=owf_big_one_wide_ffn"]
 
@@ -93,7 +93,7 @@ def test_half_precision(capsys, tmp_path):
 
 
 def test_calibrated(capsys, monkeypatch):
-    from owf_fairseq.evaluation import calibration
+    from owf_fairseq.speed import calibration
 
     monkeypatch.setattr(calibration, "_MATRICES", 2)
     assert "predicted for this machine" in run(capsys, "owf_base", "--calibrate", "--cpu")

@@ -9,7 +9,7 @@ from fairseq_for_tests import DECODING, TRAINING, generated_ids, run, spawn
 from models_for_tests import trained_weights
 
 from owf_fairseq import USER_DIR, cli
-from owf_fairseq.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 
 USER = ["--user-dir", USER_DIR]
 VANILLA = "--arch transformer --encoder-embed-dim 64 --encoder-ffn-embed-dim 128".split()

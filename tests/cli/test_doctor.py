@@ -6,10 +6,11 @@ import json
 import pytest
 
 import owf_fairseq
-from owf_fairseq import cli, installation
+from owf_fairseq import cli
 from owf_fairseq.cli import doctor as command
-from owf_fairseq.doctor import LAST_TORCH_FOR_V100, covers, problems
-from owf_fairseq.installation import Facts, Gpu
+from owf_fairseq.doctor import installation
+from owf_fairseq.doctor.doctor import LAST_TORCH_FOR_V100, covers, problems
+from owf_fairseq.doctor.installation import Facts, Gpu
 from owf_fairseq.sharing import ARCHS
 
 SITE = "/venv/lib/python3.11/site-packages"

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from owf_fairseq import cli, paper
+from owf_fairseq import cli
+from owf_fairseq.paper import rows as paper
 from owf_fairseq.parameters import BLOCKS, count_parameters
 from owf_fairseq.sharing import ARCHS
 

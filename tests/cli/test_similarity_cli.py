@@ -17,7 +17,7 @@ from owf_fairseq.analysis.neighbors import nearest
 from owf_fairseq.analysis.preparation import doubts, prepare
 from owf_fairseq.analysis.representations import STACKS, represent
 from owf_fairseq.analysis.settings import Settings
-from owf_fairseq.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 from owf_fairseq.decoding.forced import numbers
 

@@ -7,7 +7,7 @@ import torch
 from fairseq_for_tests import COPIER, train_on_text
 from similarity_for_tests import similarity
 
-from owf_fairseq.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 
 
 def test_all_problems_at_once_and_nothing_is_written(models, texts, tmp_path):

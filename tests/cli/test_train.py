@@ -15,7 +15,7 @@ from fairseq_for_tests import REPOSITORY
 from test_two_processes import free_port, losses
 
 from owf_fairseq import USER_DIR, cli
-from owf_fairseq.checkpoint import read_checkpoint
+from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 
 CONFIG = """
 arch: owf_tiny_one_wide_ffn

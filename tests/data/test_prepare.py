@@ -12,10 +12,10 @@ import pytest
 from fairseq_for_tests import run
 from prepare_for_tests import SIZE, files_of, read_binary, sentences, write_corpus
 
-from owf_fairseq.data.lines import read_lines, write_lines
 from owf_fairseq.data.prepare import Prepared, prepare
 from owf_fairseq.data.segmentation import RECORD, SPECIALS, Segmentation, clean
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import read_lines, write_lines
 
 
 @pytest.fixture(scope="module")

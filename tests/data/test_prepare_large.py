@@ -13,10 +13,10 @@ from prepare_for_tests import SIZE, files_of, read_binary, write_corpus
 
 from owf_fairseq import cli
 from owf_fairseq.data import preparation, shards, work
-from owf_fairseq.data.lines import read_lines, write_lines
 from owf_fairseq.data.prepare import prepare
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import read_lines, write_lines
 
 PAIRS = 120
 

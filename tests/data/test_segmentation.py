@@ -6,9 +6,9 @@ import pytest
 
 from owf_fairseq import cli
 from owf_fairseq.data.languages import has_spaces, short_code
-from owf_fairseq.data.lines import read_lines
 from owf_fairseq.data.segmentation import KINDS, RECORD, Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import read_lines
 
 LINES = ['He said: "well-known (and cheap), is it?" 5 < 6 & more.', "The lamp opens the door, slowly."] * 30
 

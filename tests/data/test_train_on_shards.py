@@ -9,7 +9,7 @@ import pytest
 from fairseq_for_tests import COPIER, run, text_sentences
 
 from owf_fairseq import USER_DIR, cli
-from owf_fairseq.data.lines import read_lines, write_lines
+from owf_fairseq.files.lines import read_lines, write_lines
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fairseq_for_tests import REPOSITORY, text_sentences
 
-from owf_fairseq.data.lines import read_lines
 from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.decoding.translator import Translator
+from owf_fairseq.files.lines import read_lines
 
 WMT22 = REPOSITORY.parent / "shared/data/wmt22-en-de/src.en"
 

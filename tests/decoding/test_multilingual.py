@@ -8,11 +8,11 @@ import pytest
 from fairseq_for_tests import COPIER, run
 
 from owf_fairseq import USER_DIR, cli
-from owf_fairseq.data.lines import read_lines
 from owf_fairseq.decoding.multilingual import MultilingualBackend, Tags, translate_directions
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.decoding.translator import Batching
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import read_lines
 
 LANGS = ("de", "en", "fr")
 PAIRS = ("de-en", "de-fr", "en-fr")

@@ -12,11 +12,11 @@ import torch
 from models_for_tests import checkpoint_of, make_model, parse
 
 from owf_fairseq import cli
+from owf_fairseq.decoding.exported import QUANTIZATIONS, ExportedModel
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 from owf_fairseq.export import export as exporting
 from owf_fairseq.export import verification
 from owf_fairseq.export.ctranslate2_spec import ModelConverter
-from owf_fairseq.export.folder import QUANTIZATIONS, ExportedModel
 from owf_fairseq.export.inexpressible import ACTIVATIONS
 
 A = "the lamp opens the door."

@@ -5,10 +5,10 @@ import re
 import pytest
 import torch
 
-from owf_fairseq.paper import rows
+from owf_fairseq.checkpoints.stored_model import build_model
+from owf_fairseq.paper.rows import rows
 from owf_fairseq.parameters import SizedDictionary
 from owf_fairseq.sharing import ARCHS, SIZES
-from owf_fairseq.stored_model import build_model
 from owf_fairseq.training.config import (
     CONFIGS,
     DATASETS,

@@ -1,0 +1,1 @@
+"""Checkpoints: read safely, described, averaged, converted and written whole."""

@@ -1,0 +1,191 @@
+"""Files of checkpoints: read without running what is in them, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from owf_fairseq import compat
+from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike, atomic_path
+
+MADE_BY = "made_by"
+"""In the ``extra_state`` of a checkpoint that one of our tools has written: which one."""
+
+_ZIP, _PICKLE = b"PK", b"\x80"  # how a file starts that torch has written, since 1.6 and before
+
+_KINDS: dict[tuple[str, ...], tuple[type, ...]] = {
+    ("cfg",): (dict,),
+    ("cfg", "model"): (dict, Namespace),
+    ("cfg", "checkpoint"): (dict,),
+    ("args",): (dict, Namespace),
+    ("extra_state",): (dict,),
+    ("extra_state", "train_iterator"): (dict,),
+    ("optimizer_history",): (list,),
+}
+"""What our tools read of a checkpoint beside its weights; each may also be missing or None."""
+
+
+def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, Any]:
+    """Reads a checkpoint of fairseq's without running what is in it.
+
+    Neither the task, the data nor the ``--user-dir`` that is recorded in it is needed.
+
+    Args:
+        path: the file.
+        read_tensors: False for one who looks at everything else only: they stay on the disk, unchecked. A training may
+            write over the file, and so they must not be used.
+
+    Raises:
+        InputError: there is no such file, it is empty, damaged or no checkpoint of fairseq's, or it would run code.
+    """
+    name = os.fspath(path)
+    file = Path(path)
+    if os.path.isdir(file):
+        raise InputError(f"{name} is a folder: name a checkpoint in it" + _others(file / "-", " ({})"))
+    try:
+        with open(file, "rb") as stream:
+            start = stream.read(2)
+    except OSError as error:
+        raise InputError(
+            f"{name} can't be read: {error.strerror or error}" + _others(file, "; beside it: {}")
+        ) from error
+    if not start:
+        raise InputError(f"{name} is empty" + _what_to_do(file))
+    if not start.startswith((_ZIP, _PICKLE)):
+        raise InputError(_not_of_torch(file))
+    if start == _ZIP:
+        _check_zip(file, sums=read_tensors)
+    try:
+        state = compat.load_safely(name, mapped=start == _ZIP and not read_tensors)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # torch raises what it happens to stumble over
+        needs = re.search(r"(?:GLOBAL|[Uu]nsupported class) ([\w.]+)", str(error))
+        if needs:
+            if needs[1].startswith("fairseq."):
+                way_out = (
+                    "an old fairseq (before 0.9) stored such objects of its own; a copy with only `model` and `args` "
+                    "or `cfg` can be read: make one with torch where you trust the file"
+                )
+            else:
+                way_out = "get the file again from where you trust it"
+            raise InputError(
+                f"{name} was not read, because {needs[1]} would be called to do so, and that can run any code: "
+                + way_out
+            ) from error
+        # torch puts advice to turn its safety off before the reason
+        reason = (str(error).partition("WeightsUnpickler error: ")[2] or str(error)).strip() or type(error).__name__
+        reason = reason.splitlines()[0]
+        raise InputError(f"{name} is cut off or damaged ({reason})" + _what_to_do(file)) from error
+    _check_kinds(state, name)
+    return state
+
+
+def _check_kinds(state: Any, name: str) -> None:
+    """Refuses what has another form than fairseq's checkpoints, as far as our tools read it."""
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        hint = " but weights alone" if isinstance(state, dict) and _are_tensors(state) else ""
+        raise InputError(f"{name} is no checkpoint of fairseq's{hint}: it has no `model` with the flags beside it")
+    if not _are_tensors(state["model"]):
+        raise InputError(f"{name} is no checkpoint of fairseq's: its `model` holds something else than tensors")
+    if state.get("cfg") is None and state.get("args") is None:
+        raise InputError(f"{name} has weights, but not the flags of its model (`cfg`): fairseq cannot load it either")
+    for path, kinds in _KINDS.items():
+        value: Any = state
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None and not isinstance(value, kinds):
+            raise InputError(f"{name} is no checkpoint of fairseq-train: its `{'.'.join(path)}` is {_a(value)}")
+    for entry in state.get("optimizer_history") or []:
+        if not isinstance(entry, dict):
+            raise InputError(f"{name} is no checkpoint of fairseq-train: its `optimizer_history` holds {_a(entry)}")
+
+
+def _a(value: object) -> str:
+    kind = type(value).__name__
+    return ("an " if kind[0] in "aeiou" else "a ") + kind
+
+
+def write_checkpoint(state: dict[str, Any], path: PathLike, made_by: str) -> None:
+    """Writes a checkpoint, whole or not at all.
+
+    Args:
+        state: as fairseq writes it.
+        path: the file; one that the same tool made is replaced.
+        made_by: the tool.
+
+    Raises:
+        InputError: there is a file of that name that the tool did not make.
+    """
+    problems = check_output(path, made_by)
+    if problems:
+        raise InputError(problems)
+    state["extra_state"][MADE_BY] = made_by
+    with atomic_path(path) as temporary:
+        torch.save(state, temporary)
+
+
+def check_output(path: PathLike, made_by: str) -> list[str]:
+    """What forbids a tool to write this file: nothing if it is not there yet, or if the tool made it."""
+    name = os.fspath(path)
+    if not os.path.lexists(path):
+        return []
+    try:
+        made = read_checkpoint(path, read_tensors=False)["extra_state"].get(MADE_BY) == made_by
+    except (InputError, KeyError, AttributeError):
+        made = False
+    return (
+        [] if made else [f"`--output` {name} exists, and `{made_by}` did not make it: name another file, or remove it"]
+    )
+
+
+def _are_tensors(state: Mapping[str, Any]) -> bool:
+    return bool(state) and all(isinstance(key, str) and isinstance(value, Tensor) for key, value in state.items())
+
+
+def _not_of_torch(file: Path) -> str:
+    return f"{file} is not a file that torch has written: name a checkpoint of fairseq-train (*.pt)"
+
+
+def _check_zip(file: Path, *, sums: bool) -> None:
+    """torch does not compare the sums that it writes: it would read a weight with a wrong bit without a word."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            damaged = archive.testzip() if sums else None
+    except Exception as error:  # a wrong byte in a name, a flag or a size: zipfile raises what it stumbles over
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{file} is cut off or damaged ({reason})" + _what_to_do(file)) from error
+    if damaged is not None:
+        raise InputError(f"{file} is damaged (the checksum of {damaged!r} is wrong)" + _what_to_do(file))
+    if not any(name.endswith("data.pkl") for name in names):
+        raise InputError(_not_of_torch(file))
+
+
+def _what_to_do(file: Path) -> str:
+    return ": it was not written or copied to its end; take another checkpoint of the same training" + _others(
+        file, " ({}), and give it to fairseq-train as `--restore-file` to go on from there"
+    )
+
+
+def _others(file: Path, text: str) -> str:
+    """Up to three checkpoints beside the file, put into the text; nothing if there are none."""
+    found = []
+    with suppress(OSError):  # a folder that may not be listed
+        for other in file.parent.glob("checkpoint*.pt"):
+            with suppress(OSError):  # a link to nothing, or a training has just removed it
+                status = other.stat()
+                if other.is_file() and status.st_size > 0 and other.name != file.name:
+                    found.append((status.st_mtime, other.name))
+    found.sort(reverse=True)
+    return text.format(", ".join(name for _, name in found[:3])) if found else ""

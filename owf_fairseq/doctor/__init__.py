@@ -1,0 +1,1 @@
+"""``owf doctor``: what is installed, and what is wrong with it."""

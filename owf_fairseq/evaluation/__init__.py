@@ -1,1 +1,0 @@
-"""Quality and speed of translations: metrics, significance, decoding speed."""

@@ -1,0 +1,1 @@
+"""Line-exact text files, and what a command may write."""

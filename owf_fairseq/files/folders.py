@@ -1,0 +1,92 @@
+"""Output folders that appear only when they are complete, and that never replace what another hand put there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike, remove, write_lines
+
+MANIFEST = ".owf.json"
+"""Lists, in each output folder, the command that made it and the files that it wrote."""
+
+
+def check_output(path: PathLike, command: str) -> list[str]:
+    """Say what forbids `command` to write the folder `path`: nothing if it is missing, empty, or was made by `command`.
+
+    A folder that the command made counts as the user's own as soon as another file is in it, for example a checkpoint.
+
+    Returns:
+        The problems, to be reported with the command's others; empty if the folder may be written.
+    """
+    folder = Path(path)
+    if not os.path.lexists(folder):
+        parent = next(place for place in Path(os.path.abspath(folder)).parents if os.path.lexists(place))
+        if parent.is_dir() and os.access(parent, os.W_OK):
+            return []
+        return [f"`--output` {folder} can't be made: {parent} is no folder that may be written to"]
+    if folder.is_symlink() or not folder.is_dir():
+        return [f"`--output` {folder} is not a folder: name a folder that doesn't exist yet"]
+    present = _files(folder)
+    if not present:
+        return []
+    own: set[str] = set()
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["command"] == command:
+            own = {MANIFEST, *manifest["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    foreign = sorted(present - own)
+    if not foreign:
+        return []
+    return [
+        f"`--output` {folder} holds files that `{command}` didn't make ({_some(foreign)}): name another folder, or "
+        "remove it"
+    ]
+
+
+@contextmanager
+def output_folder(path: PathLike, command: str) -> Iterator[Path]:
+    """Yield an empty temporary folder, and make it the folder `path` when the block ends well.
+
+    What `command` itself wrote there before is replaced; when the block raises, it is untouched.
+
+    Raises:
+        InputError: the folder holds something that `command` didn't make (see `check_output`).
+    """
+    problems = check_output(path, command)
+    if problems:
+        raise InputError(problems)
+    final = Path(os.path.abspath(path))
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.parent / f".{final.name}.{os.getpid()}.tmp"
+    replaced = final.parent / f".{final.name}.{os.getpid()}.old"
+    remove(temporary)
+    temporary.mkdir()
+    try:
+        yield temporary
+        manifest = {"command": command, "files": sorted(_files(temporary))}
+        write_lines(temporary / MANIFEST, json.dumps(manifest, indent=1).split("\n"))
+        # A folder can't be renamed onto one that isn't empty.
+        if final.exists():
+            os.replace(final, replaced)
+        os.replace(temporary, final)
+    except BaseException:
+        remove(temporary)
+        if replaced.exists() and not final.exists():
+            os.replace(replaced, final)
+        raise
+    remove(replaced)
+
+
+def _files(folder: Path) -> set[str]:
+    return {found.relative_to(folder).as_posix() for found in folder.rglob("*") if not found.is_dir()}
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

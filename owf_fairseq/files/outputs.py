@@ -1,0 +1,86 @@
+"""Files that a command writes: what forbids it, told before the work, and the writing itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike, atomic_path
+
+
+def check_output_file(
+    flag: str,
+    path: PathLike | None,
+    overwrite: bool,
+    *,
+    kind: str | None = None,
+    inputs: Sequence[PathLike | None] = (),
+) -> list[str]:
+    """Says what forbids a command to write a file.
+
+    A file that is not there, a device and a pipe may be written; a file that is there with ``--overwrite``, or if it is
+    JSON that the same command wrote.
+
+    Args:
+        flag: names the file on the command line.
+        path: of the file; None if the flag was not given.
+        overwrite: whether ``--overwrite`` was given.
+        kind: of the JSON that the command writes, as it says itself under ``kind``.
+        inputs: files that the command reads, which it must never replace.
+
+    Returns:
+        The problems, to be reported with the command's others.
+    """
+    if path is None:
+        return []
+    name = os.fspath(path)
+    if os.path.isdir(path):
+        return [f"`{flag}` {name} is a folder: name a file"]
+    if not os.path.lexists(path):
+        folder = next(parent for parent in Path(os.path.abspath(path)).parents if parent.exists())
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"]
+        return []
+    if not os.path.isfile(path):
+        return []
+    for other in inputs:
+        if other is not None and os.path.exists(other) and os.path.samefile(other, path):
+            return [f"`{flag}` {name} is the input {os.fspath(other)}: name another file"]
+    if overwrite or (kind is not None and _kind_of(Path(path)) == kind):
+        return []
+    return [f"`{flag}` {name} exists: name another file, or replace it with `--overwrite`"]
+
+
+def _kind_of(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8")).get("kind")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+@contextmanager
+def output_file(flag: str, path: PathLike) -> Iterator[Path]:
+    """Yield a path to write to: a temporary one that becomes the file when all is written, or a device or pipe itself.
+
+    Raises:
+        InputError: it can't be written.
+    """
+    try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            yield Path(path)
+        else:
+            with atomic_path(path) as temporary:
+                yield temporary
+    except OSError as error:
+        raise InputError(f"`{flag}` {os.fspath(path)} can't be written: {error.strerror or error}") from error
+
+
+def write_output(flag: str, path: PathLike, lines: Iterable[str]) -> None:
+    """Write lines as UTF-8, each ended by LF; see ``output_file``."""
+    with output_file(flag, path) as place, open(place, "wb") as file:
+        for line in lines:
+            file.write(line.encode("utf-8") + b"\n")

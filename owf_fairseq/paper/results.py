@@ -1,0 +1,206 @@
+"""What was measured, as ``owf evaluate --json`` and ``owf benchmark --json`` wrote it, joined by the models' names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import PathLike
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
+from owf_fairseq.tables import DAGGER
+
+Key = tuple[tuple[str, ...], frozenset[tuple[str, object]], float]
+"""The stacks, a configuration, by the flags that it stands for, and its width as in ``relative_width``."""
+
+
+@dataclass
+class Ours:
+    """What was measured of one model.
+
+    Attributes:
+        name: in the files.
+        arch: one of ours, or None if neither the files nor the name says it.
+        ffn_dim: of the shared FFN; None for the arch's own.
+        parameters: a shared tensor counted once.
+        scores: by metric, as ``owf evaluate`` writes them.
+        tokens_per_s: at batch size 1, as ``owf benchmark`` writes it.
+        speed: relative to the first model of its benchmark, likewise.
+    """
+
+    name: str
+    arch: str | None = None
+    ffn_dim: int | None = None
+    parameters: int | None = None
+    scores: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tokens_per_s: dict[str, Any] | None = None
+    speed: dict[str, Any] | None = None
+
+    def learn(self, facts: Mapping[str, Any]) -> None:
+        """Takes what a benchmark or an analysis says of the model itself."""
+        self.parameters = facts["parameters"]
+        if facts["configuration"] is not None and _has_the_sizes_ffns(facts["arch"], facts["ffn_dims"]):
+            self.arch = facts["arch"]
+            self.ffn_dim = _shared_ffn_dim(facts["arch"], facts["ffn_dims"])
+
+    @property
+    def size(self) -> str | None:
+        """A key of ``SIZES``."""
+        return None if self.arch is None else ARCHS[self.arch][0]
+
+    @property
+    def key(self) -> Key | None:
+        """What it has in common with its row of the paper."""
+        if self.arch is None:
+            return None
+        size, configuration = ARCHS[self.arch]
+        dim = self.ffn_dim
+        if dim is None and configuration_of(self.arch).wide:
+            dim = SIZES[size].wide_ffn_dim
+        return configuration_key(size, configuration, dim)
+
+    @property
+    def is_individual(self) -> bool:
+        """Whether it is what the others are compared with."""
+        return self.arch is not None and ARCHS[self.arch][1] == "individual"
+
+
+@dataclass
+class Results:
+    """All that the files hold.
+
+    Attributes:
+        models: by name, in the order of the files.
+        batch_sizes: entries of the benchmarks, for the table of batch sizes.
+        notes: what the numbers are.
+    """
+
+    models: dict[str, Ours] = field(default_factory=dict)
+    batch_sizes: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Results:
+    """Reads JSON files of ``owf evaluate`` and ``owf benchmark``.
+
+    Args:
+        paths: of the files.
+        lengths: of source and target, as in ``26/30``, whose speeds are wanted; by default the first of each benchmark.
+
+    Raises:
+        InputError: with every problem of the files.
+    """
+    results, problems = Results(), []
+    origin: dict[tuple[str, str], str] = {}
+    for path in dict.fromkeys(os.path.realpath(path) for path in paths):
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            kind = data["kind"]
+            names = [one["name"] for one in data[_NAMES_IN[kind]]]
+            for name in names:
+                first = origin.setdefault((kind, name), path)
+                if first != path:
+                    problems.append(f"{path} and {first} both hold the {kind} of '{name}': give one of them")
+            if kind == "evaluation":
+                _add_evaluation(results, data)
+            else:
+                _add_benchmark(results, data, lengths or data["measurements"][0]["lengths"])
+        except OSError as error:
+            problems.append(f"{path} can't be read: {error.strerror or error}")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            problems.append(f"{path} is no JSON of `owf evaluate --json` or `owf benchmark --json`")
+    if lengths is not None and not problems and not any(one.tokens_per_s for one in results.models.values()):
+        problems.append(f"`--lengths` {lengths}: no benchmark among the files has it at batch size 1")
+    if problems:
+        raise InputError(problems)
+    for model in results.models.values():
+        if model.parameters is None:  # no benchmark has said which model it is
+            model.arch, model.ffn_dim = arch_of_name(model.name)
+    return results
+
+
+_NAMES_IN = {"evaluation": "systems", "benchmark": "models"}
+
+
+def _add_evaluation(results: Results, data: Mapping[str, Any]) -> None:
+    for system in data["systems"]:
+        model = results.models.setdefault(system["name"], Ours(system["name"]))
+        model.scores = {metric: dict(entry) for metric, entry in system["scores"].items()}
+        for name, counts in _significant_directions(system).items():
+            results.notes.append(f"{system['name']}: {name} differs significantly in {counts}")
+    results.notes += [f"{metric['name']}: {metric['signature']}" for metric in data["metrics"].values()]
+    test = data["significance"]
+    if test is not None:
+        results.notes.append(
+            f"{DAGGER}: differs from {test['baseline']} at p < {test['level']} ({test['test']}, {test['samples']:,} "
+            "samples); in the paper, from its individual model at p < 0.05"
+        )
+
+
+def _significant_directions(system: Mapping[str, Any]) -> dict[str, str]:
+    counts = {}
+    directions = system.get("directions", {})
+    for metric in system["scores"] if directions else ():
+        entries = [found["scores"][metric] for found in directions.values()]
+        if any(entry["p_value"] is not None for entry in entries):
+            counts[metric] = f"{sum(bool(entry['significant']) for entry in entries)} of {len(entries)} directions"
+    return counts
+
+
+def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> None:
+    for found in data["models"]:
+        results.models.setdefault(found["name"], Ours(found["name"])).learn(found)
+    for entry in data["measurements"]:
+        model = results.models[entry["name"]]
+        if entry["batch_size"] == 1 and entry["lengths"] == lengths:
+            model.tokens_per_s, model.speed = entry["tokens_per_s"], entry["ratio"]
+    results.batch_sizes += [entry for entry in data["measurements"] if entry["lengths"] == lengths]
+    settings, first = data["settings"], data["models"][0]["name"]
+    results.notes.append(
+        f"tokens/s: pieces of source/target {lengths}, beam {settings['beam']}, batch size 1, "
+        f"{data['machine']['device']}, mean ± standard deviation of {settings['runs']} runs; speed: relative to {first}"
+    )
+
+
+def _has_the_sizes_ffns(arch: str, dims: Mapping[str, int | None]) -> bool:
+    """Whether the FFNs that no layers share are as wide as the size's: the paper widens only shared ones."""
+    own = [dims[stack] for stack in dims if configuration_of(arch).has_own_ffns(stack)]
+    return all(dim in (None, SIZES[ARCHS[arch][0]].ffn_dim) for dim in own)
+
+
+def _shared_ffn_dim(arch: str, dims: Mapping[str, int | None]) -> int | None:
+    """The width of the FFN that layers share."""
+    shared = [dims[stack] for stack in dims if configuration_of(arch).shares_ffn(stack)]
+    return shared[0] if shared else None
+
+
+def arch_of_name(name: str) -> tuple[str | None, int | None]:
+    """The arch and the width that a name says, such as ``owf_big_shared_enc_24576``; with or without ``owf_``."""
+    found = re.fullmatch(r"(?:owf_)?(.+?)(?:_(\d{2,}))?", name)
+    for text, dim in ((name, None), (found[1], found[2])) if found else ():
+        arch = text if text.startswith("owf_") else f"owf_{text}"
+        if arch in ARCHS:
+            return arch, int(dim) if dim else None
+    return None, None
+
+
+def configuration_key(size: str, configuration: str, ffn_dim: int | None) -> Key:
+    """What models of different sizes have in common that stand in the same row."""
+    return (
+        SIZES[size].stacks,
+        frozenset(SIZES[size].configurations[configuration].flags.items()),
+        relative_width(size, ffn_dim),
+    )
+
+
+def relative_width(size: str, ffn_dim: int | None) -> float:
+    """d_ff' / ((N_enc + N_dec) d_ff), which is 1 for One Wide FFN; 0 for the size's own d_ff."""
+    one = SIZES[size]
+    if ffn_dim is None or ffn_dim == one.ffn_dim:
+        return 0.0
+    return ffn_dim / one.wide_ffn_dim

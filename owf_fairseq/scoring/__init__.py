@@ -1,0 +1,1 @@
+"""``owf evaluate``: scores of translations, and whether systems differ."""

@@ -1,0 +1,237 @@
+"""Scores of systems on one test set or several, their significance, and the report of both."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from owf_fairseq import __version__
+from owf_fairseq.errors import InputError, collect
+from owf_fairseq.progress import Progress
+from owf_fairseq.scoring.checks import find_warnings
+from owf_fairseq.scoring.inputs import TestSet, name_systems, read_test_set, unnamed_systems
+from owf_fairseq.scoring.metrics import METRICS, Metrics, Settings, Statistics, bleu_tokenizer
+from owf_fairseq.scoring.significance import LEVEL, SystemScore, score_systems
+from owf_fairseq.tables import DAGGER, Report, number
+
+KIND = "evaluation"
+"""What the JSON says that it is."""
+
+Warn = Callable[[str], None]
+
+
+def evaluate(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    source: str | None = None,
+    *,
+    baseline: str | None = None,
+    language: str | None = None,
+    settings: Settings | None = None,
+    warn: Warn = print,
+    problems: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Scores hypotheses of one test set.
+
+    Args:
+        hypotheses: files, each a path or ``NAME=PATH``.
+        references: files; BLEU and chrF take all at once, COMET's score is the mean over them.
+        source: file; COMET needs it.
+        baseline: the name or path of a system, to which all others are compared.
+        language: of the target side, for BLEU's tokenizer.
+        settings: the metrics and their settings.
+        warn: is told what looks wrong, before anything is fetched or scored.
+        problems: that the caller has found, to be reported with those found here.
+
+    Returns:
+        What ``--json`` writes; the scores are not rounded.
+
+    Raises:
+        InputError: with every problem of the files, the metrics and what they need.
+    """
+    settings = settings or Settings()
+    metrics = Metrics(settings)
+    problems = list(problems)
+    paths, base = collect(problems, lambda: named(hypotheses, baseline)) or (unnamed_systems(hypotheses), None)
+    test_set = collect(problems, lambda: read_test_set(paths, references, source, language))
+    problems += metrics.check([language], has_source=source is not None)
+    if problems or test_set is None:
+        raise InputError(problems)
+    warnings = find_warnings(test_set, tokenizer_in_use(settings, language))
+    for warning in warnings:
+        warn(warning)
+    scored = score({"": test_set}, base, metrics)
+    return {
+        **head(scored, base, settings, metrics),
+        "target_language": language,
+        "segments": test_set.segments,
+        "references": [text.facts() for text in test_set.references],
+        "source": test_set.source.facts() if test_set.source else None,
+        "systems": [
+            {
+                "name": name,
+                **text.facts(),
+                "scores": {metric: asdict(scored[metric].together[name]) for metric in metrics.names},
+            }
+            for name, text in test_set.hypotheses.items()
+        ],
+        "warnings": warnings,
+    }
+
+
+def named(hypotheses: Sequence[str], baseline: str | None, kind: str = "file") -> tuple[dict[str, str], str | None]:
+    """`name_systems` of at least one hypothesis.
+
+    Raises:
+        InputError: there is none, two have one name, or the baseline is not there.
+    """
+    if not hypotheses:
+        raise InputError(
+            "name at least one hypothesis: a flag such as `--ref` takes every name up to the next flag, so put the "
+            "hypotheses before the flags, or after `--`"
+        )
+    return name_systems(hypotheses, baseline, kind)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One metric's scores, by system.
+
+    Attributes:
+        by_test_set: of each test set.
+        together: of all test sets as one, each segment with the metric as it is for its test set.
+        signature: sacreBLEU's; settings that differ between test sets are all in it.
+    """
+
+    by_test_set: dict[str, dict[str, SystemScore]]
+    together: dict[str, SystemScore]
+    signature: str
+
+
+def score(test_sets: Mapping[str, TestSet], baseline: str | None, metrics: Metrics) -> dict[str, Scored]:
+    """Scores all systems on all test sets.
+
+    Args:
+        test_sets: with the same systems each.
+        baseline: one of them, or None.
+        metrics: that `Metrics.check` has found to be there.
+
+    Returns:
+        By metric.
+
+    Raises:
+        InputError: what a metric needs can't be fetched or loaded.
+    """
+    metrics.prepare(test_set.language for test_set in test_sets.values())
+    samples = metrics.settings.samples
+    work = sum(
+        test_set.segments * len(test_set.hypotheses) * (len(test_set.references) if metric == "comet" else 1)
+        for test_set in test_sets.values()
+        for metric in metrics.names
+    )
+    scored = {}
+    with Progress("segments", work, label="scoring") as progress:
+        for metric in metrics.names:
+            by_test_set, signatures = {}, []
+            everything: dict[str, list[Sequence[float]]] = {}
+            for name, test_set in test_sets.items():
+                bound = metrics.bind(metric, test_set, progress.advance)
+                statistics: dict[str, Statistics] = {}
+                for system, text in test_set.hypotheses.items():
+                    statistics[system] = bound._extract_corpus_statistics(text.lines, None)
+                    if metric != "comet":
+                        progress.advance(test_set.segments, f"{METRICS[metric]} {name}".strip())
+                    everything.setdefault(system, []).extend(statistics[system])
+                by_test_set[name], signature = score_systems(bound, statistics, baseline, samples)
+                signatures.append(signature)
+            together = next(iter(by_test_set.values()))
+            if len(test_sets) > 1:
+                together, _ = score_systems(bound, everything, baseline, samples)
+            scored[metric] = Scored(by_test_set, together, _joint_signature(signatures))
+    return scored
+
+
+def _joint_signature(signatures: Sequence[Any]) -> str:
+    """The signature of several test sets together."""
+    joint = signatures[0]
+    for key in joint.info:
+        values = dict.fromkeys(str(signature.info[key]) for signature in signatures)
+        if len(values) > 1:
+            joint.update(key, ",".join(sorted(values)))
+    return str(joint)
+
+
+def tokenizer_in_use(settings: Settings, language: str | None) -> str | None:
+    """BLEU's tokenizer, None if BLEU is not among the metrics."""
+    return (settings.tokenize or bleu_tokenizer(language)) if "bleu" in settings.metrics else None
+
+
+def head(scored: Mapping[str, Scored], baseline: str | None, settings: Settings, metrics: Metrics) -> dict[str, Any]:
+    """What the JSON of every evaluation begins with."""
+    significance = {"baseline": baseline, "test": "paired bootstrap resampling", "level": LEVEL}
+    return {
+        "kind": KIND,
+        "versions": versions("comet" in metrics.names),
+        "metrics": {
+            name: {"name": METRICS[name], "signature": scored[name].signature, **metrics.facts(name)}
+            for name in metrics.names
+        },
+        "significance": None if baseline is None else {**significance, "samples": settings.samples},
+    }
+
+
+def versions(comet: bool) -> dict[str, str]:
+    """Of everything that scores depend on."""
+    names = ["sacrebleu", "numpy", *(["unbabel-comet", "torch", "transformers"] if comet else [])]
+    found = {name: importlib.metadata.version(name) for name in names}
+    return {"owf_fairseq": __version__, "python": platform.python_version(), **found}
+
+
+def report(data: Mapping[str, Any], decimals: int = 1) -> Report:
+    """The table of one test set.
+
+    Args:
+        data: of `evaluate`.
+        decimals: of the scores.
+    """
+    compared = data["significance"] is not None
+    header = ["system"]
+    for metric in data["metrics"].values():
+        header += [metric["name"], "95% CI", "p"] if compared else [metric["name"]]
+    rows = []
+    for system in data["systems"]:
+        row = [system["name"]]
+        for metric in data["metrics"]:
+            entry = system["scores"][metric]
+            row.append(cell(entry, decimals, compared))
+            if compared:
+                row += [f"± {number(entry['ci95'], decimals)}", number(entry["p_value"], 4)]
+        rows.append(row)
+    notes = [f"{data['segments']:,} segments, {' and '.join(text['file'] for text in data['references'])}"]
+    return Report(header, rows, data, [*notes, *score_notes(data)])
+
+
+def cell(entry: Mapping[str, Any], decimals: int, compared: bool) -> str:
+    """A score, with the dagger or as much space behind it."""
+    mark = f" {DAGGER}" if entry["significant"] else "  "
+    return number(entry["score"], decimals) + (mark if compared else "")
+
+
+def score_notes(data: Mapping[str, Any]) -> list[str]:
+    """What the scores are: the signatures, and the test."""
+    notes = [f"{metric['name']}: {metric['signature']}" for metric in data["metrics"].values()]
+    comet = data["metrics"].get("comet")
+    if comet:
+        each = ", each the mean over the references" if "refs:mean" in comet["signature"] else ""
+        without = "" if comet["uses_references"] else ", which this model finds without the references"
+        notes.append(f"COMET: 100 times the mean of the segments' scores{each}{without}")
+    test = data["significance"]
+    if test is not None:
+        notes.append(
+            f"{DAGGER}: differs from {test['baseline']}, p < {test['level']}, by {test['test']} (Koehn, 2004) of "
+            f"{test['samples']:,} samples"
+        )
+    return notes

@@ -1,0 +1,218 @@
+"""The texts of an evaluation: files read whole, checked against each other, and named."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from owf_fairseq.errors import InputError
+from owf_fairseq.files.lines import read_lines
+
+# `hyp.OpenNMT.de` is the system OpenNMT: the words around the name, and codes of languages (`de`, `en-de`).
+_WORDS_BEFORE = ("hyp", "hyps", "sys", "out")
+_ENDING = re.compile(r"(?:hyps?|sys|out|output|mt|txt|[a-z]{2}(?:-[a-z]{2})?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text, one segment a line.
+
+    Attributes:
+        file: its path, as given.
+        lines: without line ends.
+        sha256: of the file's bytes.
+    """
+
+    file: str
+    lines: list[str]
+    sha256: str
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"file": self.file, "lines": len(self.lines), "sha256": self.sha256}
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Hypotheses, and what they are scored against; all have the same number of lines, line n translates line n.
+
+    Attributes:
+        hypotheses: by the system's name.
+        references: one or more.
+        source: None where no metric needs it.
+        language: of the target side, None if unknown.
+    """
+
+    __test__ = False  # for pytest: this is no test
+
+    hypotheses: dict[str, TextFile]
+    references: list[TextFile]
+    source: TextFile | None = None
+    language: str | None = None
+
+    @property
+    def segments(self) -> int:
+        """The number of lines."""
+        return len(self.references[0].lines)
+
+
+def read_text(path: str) -> TextFile:
+    """Reads a file once, so that a pipe will do as well.
+
+    Raises:
+        InputError: it can't be read, is not UTF-8, or is empty.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} can't be read: {error.strerror or error}") from error
+    stream = io.BytesIO(data)
+    stream.name = path  # what an error about its bytes will name
+    lines = read_lines(stream)
+    if not lines:
+        raise InputError(f"{path} is empty: it must have one segment a line")
+    return TextFile(path, lines, hashlib.sha256(data).hexdigest())
+
+
+def read_test_set(
+    systems: dict[str, str], references: Sequence[str], source: str | None = None, language: str | None = None
+) -> TestSet:
+    """Reads all files of a test set.
+
+    Args:
+        systems: the file of each system's hypotheses, by the system's name.
+        references, source: files.
+        language: of the target side.
+
+    Raises:
+        InputError: with every problem of every file: one can't be read, is empty, or has another number of lines than
+            the first reference.
+    """
+    problems: list[str] = []
+    read: dict[str, TextFile] = {}
+    for path in dict.fromkeys([*references, *([source] if source else []), *systems.values()]):
+        try:
+            read[path] = read_text(path)
+        except InputError as error:
+            problems += error.problems
+    measure = next((read[path] for path in references if path in read), next(iter(read.values()), None))
+    for text in read.values():
+        if measure is not None and len(text.lines) != len(measure.lines):
+            problems.append(
+                f"{text.file} has {len(text.lines):,} lines, but {measure.file} has {len(measure.lines):,}: line n "
+                "must belong to line n"
+            )
+    if problems:
+        raise InputError(problems)
+    return TestSet(
+        {name: read[path] for name, path in systems.items()},
+        [read[path] for path in references],
+        read[source] if source else None,
+        language,
+    )
+
+
+def name_systems(
+    given: Sequence[str], baseline: str | None = None, kind: str = "file"
+) -> tuple[dict[str, str], str | None]:
+    """The path of every system by its name, the baseline first.
+
+    Args:
+        given: each a path, of a file or a folder, or ``NAME=PATH``.
+        baseline: the name or the path of one of them, or another one.
+        kind: of what the paths name.
+
+    Returns:
+        The paths by name, and the baseline's name.
+
+    Raises:
+        InputError: there is no such baseline, or two systems have one name.
+    """
+    systems = [_split(text) for text in given]
+    names = _names(systems)
+    base = None
+    if baseline is not None:
+        name, path = _split(baseline)
+        for number, (_, other) in enumerate(systems):
+            if names[number] == baseline or (name is None and os.path.realpath(other) == os.path.realpath(path)):
+                base = number
+        if base is None and name is None and not os.path.exists(path):
+            raise InputError(
+                f"`--baseline` {baseline} is neither a {kind} nor one of the systems: {', '.join(dict.fromkeys(names))}"
+            )
+        if base is None:
+            systems, base = [(name, path), *systems], 0
+            names = _names(systems)
+    problems = []
+    for name in dict.fromkeys(names):
+        paths = [path for (_, path), other in zip(systems, names, strict=True) if other == name]
+        if len(paths) > 1:
+            problems.append(f"{' and '.join(paths)} have one name, '{name}': give another, as in `NAME={paths[-1]}`")
+    if problems:
+        raise InputError(problems)
+    paths_by_name = {name: path for name, (_, path) in zip(names, systems, strict=True)}
+    if base is None:
+        return paths_by_name, None
+    first = names[base]
+    return {first: paths_by_name[first], **paths_by_name}, first
+
+
+def unnamed_systems(given: Sequence[str]) -> dict[str, str]:
+    """The paths by what was given, for one who only wants to know what is wrong with the files."""
+    return {text: _split(text)[1] for text in given}
+
+
+def _split(text: str) -> tuple[str | None, str]:
+    """The name, if one is given, and the path."""
+    name, equals, path = text.partition("=")
+    return (name, path) if equals and name and path and not os.path.exists(text) else (None, text)
+
+
+def _names(systems: Sequence[tuple[str | None, str]]) -> list[str]:
+    """Every system's name: the given one, or the shortest readable part of its path that no other has."""
+    names = [name or _tail(path, 1, short=True) for name, path in systems]
+    for name in [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        group = [number for number, other in enumerate(names) if other == name and systems[number][0] is None]
+        others = {other for number, other in enumerate(names) if number not in group}
+        for parts in _candidates([systems[number][1] for number in group]):
+            if len(set(parts)) == len(parts) and others.isdisjoint(parts):
+                for number, part in zip(group, parts, strict=True):
+                    names[number] = part
+                break
+    return names
+
+
+def _candidates(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Names for paths whose ends are alike, the most readable first: the end in full, one folder, several parts."""
+    longest = max((len(Path(path).parts) for path in paths), default=0)
+    yield [_tail(path, 1, short=False) for path in paths]
+    for depth in range(2, longest + 1):
+        folders = [_folder(path, depth) for path in paths]
+        if not {"..", os.sep}.intersection(folders):
+            yield folders
+    for length in range(2, longest + 1):
+        for short in (True, False):
+            yield [_tail(path, length, short) for path in paths]
+
+
+def _folder(path: str, depth: int) -> str:
+    """One part of a path, counted from its end; without such a part, what names the file itself."""
+    parts = Path(path).parts
+    return parts[-depth] if depth <= len(parts) else _tail(path, 1, short=True)
+
+
+def _tail(path: str, length: int, short: bool) -> str:
+    """The last parts of a path, without what is around the name in the last of them."""
+    *folders, last = (Path(path).parts or (path,))[-length:]
+    words = last.split(".")
+    while short and len(words) > 1 and _ENDING.fullmatch(words[-1]):
+        words.pop()
+    if short and len(words) > 1 and words[0].lower() in _WORDS_BEFORE:
+        words.pop(0)
+    return "/".join([*folders, ".".join(words)])

@@ -1,0 +1,1 @@
+"""``owf benchmark``: how fast models decode, and how much memory they take."""

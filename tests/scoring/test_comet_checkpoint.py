@@ -1,0 +1,147 @@
+"""COMET's models that are not there, are none, or would run code: refused in a sentence before anything is scored."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from evaluation_for_tests import evaluate, score_with_comet
+
+pytest.importorskip("comet", reason="COMET is not installed (extra `comet`)")
+
+import torch
+
+pytestmark = pytest.mark.usefixtures("comet_texts")
+
+
+def test_models_that_cannot_be_fetched(capsys):
+    for model in ("wmt20-comet-da", "no-such-model", "nobody/no-such-model"):
+        begun = time.monotonic()
+        flags = ["--metrics", "bleu", "comet", "--comet-model", model, "--src", "src.en", "--ref", "ref.de"]
+        printed, errors = evaluate(capsys, "base.de", *flags, status=2)
+        assert time.monotonic() - begun < 15  # no endless tries; and nothing is scored first
+        assert printed == ""
+        (comet,) = errors.splitlines()
+        assert f"`--comet-model` {model} is not on this machine and can't be fetched (" in comet
+        assert "give its checkpoint, `--comet-model MODEL/checkpoints/model.ckpt`" in comet
+    assert "in the `available_legacy_metrics`" not in errors
+
+
+def test_nothing_is_fetched_for_texts_that_cannot_be_read(capsys, monkeypatch):
+    monkeypatch.setattr("comet.download_model", lambda *_: pytest.fail("it was fetched"))
+    flags = ["--metrics", "comet", "rouge", "--ref", "ref.de"]
+    _, errors = evaluate(capsys, "base.de", "missing.de", *flags, "--src", "src.en", status=2)
+    assert [line.split(": ", 2)[2][:12] for line in errors.splitlines()] == ["missing.de c", "`--metrics` m"[:12]]
+    _, errors = evaluate(capsys, "--directions", "nowhere", *flags, status=2)
+    assert "nowhere can't be read as a folder" in errors
+    assert "`--metrics comet` needs `--src`" in errors
+
+
+class Evil:
+    """Runs code when a pickle of it is read without care."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("was_run"),)
+
+
+def broken(tiny_comet, folder, change):
+    """A copy of the model whose checkpoint is changed."""
+    state = torch.load(tiny_comet, weights_only=True)
+    change(state)
+    (folder / "checkpoints").mkdir(parents=True)
+    torch.save(state, folder / "checkpoints" / "model.ckpt")
+    (folder / "hparams.yaml").write_bytes((tiny_comet.parents[1] / "hparams.yaml").read_bytes())
+    return folder
+
+
+def refused(capsys, model):
+    printed, errors = score_with_comet(capsys, model, "--ref", "ref.de", status=2)
+    assert printed == ""
+    return errors
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_checkpoint_that_would_run_code(legacy, tiny_comet, comet_texts, capsys, monkeypatch):
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # does not help it
+    folder = broken(tiny_comet, comet_texts / "evil", lambda state: state["hyper_parameters"].update(pool=Evil()))
+    if legacy:
+        path = folder / "checkpoints" / "model.ckpt"
+        state = {"state_dict": {}, "hyper_parameters": {"pool": Evil()}}
+        torch.save(state, path, _use_new_zipfile_serialization=False)
+    errors = refused(capsys, folder)
+    assert "was not read, because " in errors
+    assert "would be called to do so, and that can run any code: get the file from where you trust it" in errors
+    assert not (comet_texts / "was_run").exists()
+    assert os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] == "1"
+
+
+def test_flags_that_would_run_code(tiny_comet, comet_texts, capsys):
+    for key in ("hyper_parameters", "module_arguments"):
+        folder = broken(
+            tiny_comet,
+            comet_texts / key,
+            lambda state, key=key: state.setdefault(key, {}).update(_instantiator="os.system"),
+        )
+        assert "was not read: it names a function that would make its model, `_instantiator`" in refused(capsys, folder)
+    folder = broken(tiny_comet, comet_texts / "yaml", lambda state: None)
+    (folder / "hparams.yaml").write_text("class_identifier: !!python/object/apply:os.mkdir [was_run]\n")
+    assert "hparams.yaml was not read: it must hold plain values (could not determine a constructor" in refused(
+        capsys, folder
+    )
+    assert not (comet_texts / "was_run").exists()
+
+
+def test_weights_that_are_missing(tiny_comet, comet_texts, capsys):
+    folder = broken(tiny_comet, comet_texts / "half", lambda state: state["state_dict"].pop("estimator.ff.0.weight"))
+    assert "lacks 1 weights of its model, among them estimator.ff.0.weight: it would score at random" in refused(
+        capsys, folder
+    )
+
+
+def test_an_encoder_that_cannot_be_fetched(tiny_comet, comet_texts, capsys):
+    folder = broken(
+        tiny_comet,
+        comet_texts / "hub",
+        lambda state: state["hyper_parameters"].update(pretrained_model="nobody/no-encoder"),
+    )
+    begun = time.monotonic()
+    errors = refused(capsys, folder)
+    assert time.monotonic() - begun < 15
+    assert "needs the tokenizer of 'nobody/no-encoder', which is not on this machine and can't be fetched (" in errors
+
+
+def test_an_encoder_without_a_tokenizer(tiny_comet, comet_texts, capsys):
+    (comet_texts / "bare").mkdir()
+    folder = broken(
+        tiny_comet,
+        comet_texts / "model",
+        lambda state: state["hyper_parameters"].update(pretrained_model=str(comet_texts / "bare")),
+    )
+    assert f"COMET can't load {folder / 'checkpoints' / 'model.ckpt'}: " in refused(capsys, folder)
+
+
+def test_what_is_no_comet_model(tiny_comet, comet_texts, capsys):
+    (comet_texts / "empty").mkdir()
+    assert "`--comet-model` empty must hold one checkpoint, but has none: a COMET model is a folder with" in refused(
+        capsys, "empty"
+    )
+    assert "`--comet-model` ./none.ckpt is not there" in refused(capsys, "./none.ckpt")
+    folder = broken(tiny_comet, comet_texts / "two", lambda state: state.pop("hyper_parameters"))
+    assert "is no checkpoint of COMET's: it lacks `state_dict` or `hyper_parameters`" in refused(capsys, folder)
+    (folder / "checkpoints" / "model.ckpt").write_bytes(b"not a checkpoint")
+    assert "model.ckpt is damaged, or no checkpoint (" in refused(capsys, folder)
+    (folder / "hparams.yaml").write_text("pool: avg\n")
+    assert "does not say which kind of COMET model it is" in refused(capsys, folder)
+    (folder / "hparams.yaml").unlink()
+    assert f"has no {folder / 'hparams.yaml'}: a COMET model is a folder with" in refused(
+        capsys, folder / "checkpoints" / "model.ckpt"
+    )
+
+
+def test_the_device(tiny_comet, monkeypatch):
+    """A GPU if there is one, unless `--cpu` is given."""
+    from owf_fairseq.scoring.comet_checkpoint import find_model
+
+    for there, cpu, gpus in ((False, False, 0), (True, False, 1), (True, True, 0)):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert find_model(str(tiny_comet), cpu)().gpus == gpus
