@@ -77,12 +77,12 @@ def test_the_constraints_pin_what_is_required(minor, platform, machine):
 def test_the_builds_of_fairseq_have_one_version_everywhere():
     assert set(FAIRSEQS) == set(FAIRSEQ_DISTRIBUTIONS)
     names = "|".join(sorted(FAIRSEQS, key=len, reverse=True))
-    files = ("README.md", "constraints.txt", "scripts/lib.sh", "scripts/test_matrix.sh", "owf_fairseq/doctor.py")
+    files = ("README.md", "constraints.txt", "scripts/lib.sh", "scripts/test_matrix.sh", "owf_fairseq/doctor/doctor.py")
     # `fairseq` 0.12.2, fairseq==0.12.2, or with a line break in a comment between the two
     said = {file: re.findall(rf"(?<![\w-])({names})`?(?:==|[\s#]+)(\d+(?:\.\d+)+)", text(file)) for file in files}
     for file, versions in said.items():
         assert all(version == FAIRSEQS[name] for name, version in versions), file
-    for file in ("README.md", "owf_fairseq/doctor.py"):
+    for file in ("README.md", "owf_fairseq/doctor/doctor.py"):
         assert set(FAIRSEQS) <= {name for name, _ in said[file]}
     assert "fairseq-fixed" in {name for name, _ in said["scripts/test_matrix.sh"]}
 
@@ -114,7 +114,7 @@ def test_the_supported_pythons_are_named():
     classifiers = [line for line in PROJECT["classifiers"] if "Python :: 3." in line]
     assert classifiers == [f"Programming Language :: Python :: 3.{minor}" for minor in MINORS]
     named = ", ".join(f"3.{minor}" for minor in MINORS[:-1]) + f" or 3.{MINORS[-1]}"
-    for file in ("README.md", "scripts/lib.sh", "owf_fairseq/doctor.py"):
+    for file in ("README.md", "scripts/lib.sh", "owf_fairseq/doctor/doctor.py"):
         assert named in text(file), file
 
 

@@ -9,7 +9,7 @@ Not timed: reading data, validation, saving, and the updates of the warm-up. Mem
 held before it built the model: of the GPU's allocator, or the resident set on a CPU.
 
 example:
-  python scripts/measure/bench_training.py                                # fairseq's own, ours, One Wide; size small, CPU
+  python scripts/measure/bench_training.py            # fairseq's own, ours, One Wide; size small, CPU
   python scripts/measure/bench_training.py --size base --rounds 5 --json base.json
   python scripts/measure/bench_training.py --size big --device cuda --fp16 --max-tokens 4096
 """

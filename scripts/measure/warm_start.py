@@ -3,7 +3,7 @@
 
 example:
   python scripts/measure/warm_start.py --updates 2000 --interval 100
-  python scripts/measure/warm_start.py --data DATA --checkpoint checkpoint_best.pt --output docs/warm_start --updates 500
+  python scripts/measure/warm_start.py --data DATA --checkpoint best.pt --output docs/warm_start --updates 500
 
 `owf convert` makes the starting points, with each of its ways to combine FFNs; fairseq-train then trains them and a
 model from scratch with the same flags, data and seed, and validates them at the same numbers of updates. Writes

@@ -6,8 +6,10 @@ from fairseq_for_tests import REPOSITORY
 from owf_fairseq import cli
 from owf_fairseq.cost_model import paper_speed
 from owf_fairseq.cost_model.device_profiles import V100, V100_ROOFLINE
-from owf_fairseq.cost_model.paper_speed import batch_rows, compare_batch_sizes, compare_rows, shape_of_row
+from owf_fairseq.cost_model.paper_speed import compare_batch_sizes, compare_rows, shape_of_row
 from owf_fairseq.paper import rows as paper
+from owf_fairseq.paper.rows import batch_rows
+from owf_fairseq.sharing import ARCHS
 
 README = REPOSITORY / "docs" / "speed" / "README.md"
 
@@ -39,7 +41,7 @@ def test_batch_table_is_the_papers():
     theirs = REPOSITORY.parent / "shared" / "paper" / "batch_size.tsv"
     if not theirs.exists():
         pytest.skip(f"{theirs.name} of the paper's tables is not beside the repository")
-    assert paper_speed.BATCH_SIZES.read_text() == theirs.read_text()
+    assert paper.BATCH_SIZES.read_text() == theirs.read_text()
 
 
 def test_predicted_speed_ups_are_near_the_papers():
@@ -53,7 +55,7 @@ def test_predicted_speed_ups_are_near_the_papers():
 def test_every_speed_of_the_paper_has_a_row():
     data = compare_rows().data
     expected = {
-        (row.pair, row.arch, row.shared_ffn_dim) for row in paper.rows() if row.tokens_per_s and row.arch in paper.ARCHS
+        (row.pair, row.arch, row.shared_ffn_dim) for row in paper.rows() if row.tokens_per_s and row.arch in ARCHS
     }
     assert len(data) == len(expected) >= 20
     wide = {row["row"]: row for row in data if row["pair"] == "en-de" and row["size"] == "big"}

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from owf_fairseq.paper import counts
 from owf_fairseq.paper import rows as paper
 from owf_fairseq.sharing import ARCHS, CONFIGURATIONS
 
@@ -112,15 +113,15 @@ def test_slips_are_the_papers_own():
 
 
 def test_a_row_without_its_arch_has_no_count(monkeypatch):
-    monkeypatch.setattr(paper, "ARCHS", {})
-    assert paper.count_row(ROWS[0]) is None
-    report = paper.parameter_counts()
+    monkeypatch.setattr(counts, "ARCHS", {})
+    assert counts.count_row(ROWS[0]) is None
+    report = counts.parameter_counts()
     assert all(cells[-1].startswith("this arch is not built yet") for cells in report.rows)
     assert all(line["total"] is None for line in report.data)
 
 
 def test_the_report_sets_our_counts_beside_the_papers():
-    report = paper.parameter_counts()
+    report = counts.parameter_counts()
     assert len(report.rows) == len(report.data) == len(ROWS)
     for cells, line, each in zip(report.rows, report.data, ROWS, strict=True):
         assert len(cells) == len(report.header)

@@ -16,7 +16,9 @@ from fairseq_for_tests import REPOSITORY
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("prepare_memory", REPOSITORY / "scripts" / "prepare_memory.py")
+    spec = importlib.util.spec_from_file_location(
+        "prepare_memory", REPOSITORY / "scripts" / "measure" / "prepare_memory.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

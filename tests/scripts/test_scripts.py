@@ -79,7 +79,7 @@ def test_a_dataset_refuses_before_it_does_anything(folder, tmp_path):
 def test_python_script_shows_an_example(script):
     shown = run(sys.executable, script, "--help")
     assert shown.returncode == 0, shown.stderr
-    assert f"python scripts/{script.name}" in shown.stdout
+    assert f"python scripts/{name_of(script)}" in shown.stdout
     refused = run(sys.executable, script, "--no-such-flag")
     assert refused.returncode == 2
     assert "--no-such-flag" in refused.stderr or "required" in refused.stderr

@@ -80,7 +80,7 @@ def test_wrong_words(scripts, arguments, said):
 
 
 def test_the_script_that_measures_memory(capsys):
-    path = REPOSITORY / "scripts" / "similarity_memory.py"
+    path = REPOSITORY / "scripts" / "measure" / "similarity_memory.py"
     spec = importlib.util.spec_from_file_location("similarity_memory", path)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
