@@ -111,7 +111,8 @@ def test_training_benchmark_compares_equals_as_equals(tmp_path):
     report = tmp_path / "report.json"
     done = run(
         sys.executable, REPOSITORY / "scripts/measure/bench_training.py", "--size", "tiny", "--rounds", "1",
-        "--warmup", "0", "--updates", "2", "--max-tokens", "200", "--vocab-size", "100", "--threads", "1", "--json", report,
+        "--warmup", "0", "--updates", "2", "--max-tokens", "200", "--vocab-size", "100",
+        "--threads", "1", "--json", report,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert "owf_tiny / transformer: speed" in done.stdout
