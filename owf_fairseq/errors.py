@@ -7,6 +7,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+Warn = Callable[[str], None]
+"""Is told what a user should know, and what stops nothing."""
+
 
 class InputError(ValueError):
     """Something that the user gave cannot be used; the command line prints it and exits with status 2.

@@ -15,7 +15,7 @@ from models_for_tests import all_weights, parse, trained_weights
 
 from owf_fairseq import USER_DIR
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
-from owf_fairseq.checkpoints.stored_model import describe
+from owf_fairseq.checkpoints.stored_model import describe_state
 
 USER = ["--user-dir", USER_DIR]
 ARCH = ["--arch", "owf_tiny_one_wide_ffn"]
@@ -162,7 +162,7 @@ def test_a_user_dir_that_has_moved_does_no_harm(copied, data_bin):
 
     path = copied / "checkpoint_last.pt"
     edit(path, move)
-    assert describe(read_checkpoint(path), str(path)).arch == "owf_tiny_one_wide_ffn"
+    assert describe_state(read_checkpoint(path), str(path)).arch == "owf_tiny_one_wide_ffn"
     output = run("generate", data_bin, "--path", path, *USER, *DECODING)
     assert generated_ids(output) == list(range(8))
     log = run("train", data_bin, *USER, *ARCH, *TRAINING, "--max-update", "9", "--save-dir", copied)
@@ -189,7 +189,7 @@ def test_every_checkpoint_that_training_writes_is_read(data_bin, tmp_path):
     assert {"checkpoint_last.pt", "checkpoint_best.pt", "checkpoint1.pt", "checkpoint_1_2.pt"} <= files
     assert any(name.startswith("checkpoint.best_loss_") for name in files)
     for name in sorted(files):
-        model = describe(read_checkpoint(tmp_path / name), name)
+        model = describe_state(read_checkpoint(tmp_path / name), name)
         assert not model.faults
         assert isinstance(model.args, Namespace)
 

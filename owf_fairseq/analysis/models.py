@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from owf_fairseq.analysis.representations import Pair, Stack, represent
-from owf_fairseq.analysis.settings import Settings
+from owf_fairseq.analysis.representations import Stack, TokenPair, represent
+from owf_fairseq.analysis.settings import AnalysisSettings
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 from owf_fairseq.checkpoints.naming import named_arch
 from owf_fairseq.checkpoints.stored_model import (
     StoredModel,
     build_with_seed,
-    describe,
+    describe_state,
     differing_flags,
     model_flags,
     seed_of,
@@ -56,7 +56,7 @@ class Model:
     data: RecordedData
     dimensions: int
     longest: tuple[int, int]
-    pairs: list[Pair]
+    pairs: list[TokenPair]
 
     @property
     def seed(self) -> int | None:
@@ -64,14 +64,14 @@ class Model:
         seed: int | None = self.facts["seed"]
         return seed
 
-    def load(self, settings: Settings) -> Any:
+    def load(self, settings: AnalysisSettings) -> Any:
         """The model, in eval mode, on the GPU or CPU.
 
         Raises:
             InputError: it can't be loaded.
         """
         source, target = self.data.joined_dictionaries()
-        stored = describe(read_checkpoint(self.checkpoint), self.checkpoint)
+        stored = describe_state(read_checkpoint(self.checkpoint), self.checkpoint)
         if self.role == RANDOM:
             assert self.seed is not None
             model = build_with_seed(stored.args, source, target, self.seed).eval()
@@ -79,7 +79,7 @@ class Model:
             model = stored.build(source, target)
         return model.to(choose_device(settings.cpu, fp16=False))
 
-    def represent(self, settings: Settings) -> dict[str, Stack]:
+    def represent(self, settings: AnalysisSettings) -> dict[str, Stack]:
         """The representations of the test set, see ``representations.represent``.
 
         Raises:
@@ -106,7 +106,7 @@ class Model:
         return found
 
 
-def read(name: str, path: str, role: str, lines: Sequence[tuple[str, str]], settings: Settings) -> Model:
+def read(name: str, path: str, role: str, lines: Sequence[tuple[str, str]], settings: AnalysisSettings) -> Model:
     """A model that was named, with the test set as it reads it; its weights stay on the disk.
 
     Args:
@@ -118,7 +118,7 @@ def read(name: str, path: str, role: str, lines: Sequence[tuple[str, str]], sett
     Raises:
         InputError: with every problem of the model.
     """
-    stored = describe(read_checkpoint(path, read_tensors=False), path)
+    stored = describe_state(read_checkpoint(path, read_tensors=False), path)
     stored.check()
     if model_flags(stored.state).get("task") == MULTILINGUAL:
         raise InputError(f"{path} is of the task {MULTILINGUAL}, whose language tags `owf similarity` does not know")

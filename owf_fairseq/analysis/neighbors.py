@@ -8,12 +8,12 @@ from dataclasses import asdict
 from torch import Tensor
 
 from owf_fairseq.analysis.lns import DECIMALS, cosine_similarities
-from owf_fairseq.analysis.preparation import Prepared
+from owf_fairseq.analysis.preparation import PreparedAnalysis
 from owf_fairseq.analysis.representations import STACKS
 from owf_fairseq.errors import InputError
 from owf_fairseq.tables import Report
 
-KIND = "neighbors"
+NEIGHBORS_KIND = "neighbors"
 """What the JSON says that it is."""
 
 SHOWN = 10
@@ -39,7 +39,7 @@ def nearest(features: Tensor, sentence: int, number: int) -> list[tuple[int, flo
     return [(other, distances[other]) for other in ordered[:number]]
 
 
-def side_by_side(prepared: Prepared, line: int, component: str | None = None) -> Report:
+def side_by_side(prepared: PreparedAnalysis, line: int, component: str | None = None) -> Report:
     """What one model or two find nearest to a sentence.
 
     Args:
@@ -82,7 +82,7 @@ def side_by_side(prepared: Prepared, line: int, component: str | None = None) ->
 
 
 def _report(
-    prepared: Prepared, line: int, stack: str, label: str, found: Mapping[str, list[tuple[int, float]]]
+    prepared: PreparedAnalysis, line: int, stack: str, label: str, found: Mapping[str, list[tuple[int, float]]]
 ) -> Report:
     # what the decoder reads are the references
     texts = {"encoder": prepared.texts.source, "decoder": prepared.texts.references[0]}
@@ -101,7 +101,7 @@ def _report(
             row += [str(prepared.kept[other] + 1), f"{distance:.4f}", mark + text.lines[prepared.kept[other]]]
         rows.append(row)
     data = {
-        "kind": KIND,
+        "kind": NEIGHBORS_KIND,
         "settings": asdict(prepared.settings),
         "file": text.facts(),
         "line": line,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from owf_fairseq.analysis.similarity import KIND
+from owf_fairseq.analysis.similarity import SIMILARITY_KIND
 from owf_fairseq.analysis.tables import with_headings
 from owf_fairseq.files.folders import check_output, output_folder
 from owf_fairseq.files.lines import PathLike, write_lines
@@ -19,14 +19,14 @@ COMMAND = "owf similarity"
 JSON, TABLES = "similarity.json", "tables.md"
 
 
-def check_files(
+def check_analysis_files(
     checkpoints: Sequence[str],
     texts: Sequence[str],
     folder: PathLike | None,
     json_file: PathLike | None,
     overwrite: bool,
     plots: bool,
-    kind: str = KIND,
+    kind: str = SIMILARITY_KIND,
 ) -> list[str]:
     """What forbids to write the files, a sentence each.
 

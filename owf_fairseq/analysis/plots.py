@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from owf_fairseq.analysis.models import BENCHMARK, COMPARED, RANDOM, RANDOM_NAME
 from owf_fairseq.analysis.representations import STACKS
-from owf_fairseq.analysis.similarity import LAYERS, METRICS, MODULES
+from owf_fairseq.analysis.similarity import LAYERS, MODULES, SIMILARITY_METRICS
 from owf_fairseq.analysis.tables import NOTHING, TITLES
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def cross_similarity(baseline: Mapping[str, Any], model: Mapping[str, Any], stac
     names = (_shown(baseline["name"]), _shown(model["name"]))
     return [
         (f"{TITLES[metric]}, {stack}", found["cross"][metric], found["baseline"][MODULES], found[MODULES], *names)
-        for metric in METRICS
+        for metric in SIMILARITY_METRICS
     ]
 
 
@@ -163,7 +163,7 @@ def layer_bars(data: Mapping[str, Any], model: Mapping[str, Any]) -> Figure:
     """Similarity to the baseline, component by component; the benchmark in grey, random weights as a line."""
     from matplotlib.figure import Figure
 
-    panels = [(stack, metric) for stack in STACKS for metric in METRICS]
+    panels = [(stack, metric) for stack in STACKS for metric in SIMILARITY_METRICS]
     kinds = {stack: _kind(model["stacks"][stack]) for stack in STACKS}
     longest = max(len(model["stacks"][stack][kinds[stack]]) for stack in STACKS)
     figure = Figure(figsize=(_CELL * max(26, longest) + 0.8, 1.5 * len(panels) + 1.0), layout="constrained")
@@ -198,7 +198,7 @@ def layer_bars(data: Mapping[str, Any], model: Mapping[str, Any]) -> Figure:
 
 def _kind(stack: Mapping[str, Any]) -> str:
     """Modules, or whole layers where the two models have different modules."""
-    return MODULES if stack["scores"][MODULES][METRICS[0]] is not None else LAYERS
+    return MODULES if stack["scores"][MODULES][SIMILARITY_METRICS[0]] is not None else LAYERS
 
 
 def _scores(data: Mapping[str, Any], role: str, stack: str, kind: str, metric: str) -> list[list[float]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from owf_fairseq.analysis.lns import neighborhood_size
 from owf_fairseq.analysis.models import BASELINE, BENCHMARK, COMPARED, RANDOM, RANDOM_NAME, Model, read
-from owf_fairseq.analysis.settings import Settings
+from owf_fairseq.analysis.settings import AnalysisSettings
 from owf_fairseq.analysis.usable import Usable
-from owf_fairseq.errors import InputError, collect
+from owf_fairseq.errors import InputError, Warn, collect
 from owf_fairseq.model_names import name_models
 from owf_fairseq.scoring.inputs import TestSet, read_test_set
 from owf_fairseq.sharing import ARCHS
@@ -21,7 +21,7 @@ RESERVED = (RANDOM_NAME, BENCHMARK)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedAnalysis:
     """An analysis that can begin.
 
     Attributes:
@@ -34,7 +34,7 @@ class Prepared:
     models: list[Model]
     texts: TestSet
     kept: list[int]
-    settings: Settings
+    settings: AnalysisSettings
 
     @property
     def k(self) -> int:
@@ -42,15 +42,15 @@ class Prepared:
         return neighborhood_size(len(self.kept)) if self.settings.k is None else self.settings.k
 
 
-def prepare(
+def prepare_analysis(
     checkpoints: Sequence[str],
     benchmarks: Sequence[str],
     source: str,
     reference: str,
-    settings: Settings,
-    warn: Callable[[str], None] = lambda text: None,
+    settings: AnalysisSettings,
+    warn: Warn = lambda text: None,
     problems: Sequence[str] = (),
-) -> Prepared:
+) -> PreparedAnalysis:
     """Looks at everything that was given.
 
     Args:
@@ -89,10 +89,10 @@ def prepare(
         raise InputError(problems)
     kept = usable.kept
     models = [replace(model, pairs=[model.pairs[n] for n in kept]) for model in models]
-    return Prepared([*models, _random(models, settings)], texts, kept, settings)
+    return PreparedAnalysis([*models, _random(models, settings)], texts, kept, settings)
 
 
-def doubts(prepared: Prepared) -> list[str]:
+def doubts(prepared: PreparedAnalysis) -> list[str]:
     """What makes the numbers of a comparison doubtful, a sentence each."""
     baseline, *others = prepared.models[:-1]
     found = []
@@ -112,7 +112,7 @@ def doubts(prepared: Prepared) -> list[str]:
     return found
 
 
-def _random(models: Sequence[Model], settings: Settings) -> Model:
+def _random(models: Sequence[Model], settings: AnalysisSettings) -> Model:
     """The lower bound: with a seed that no model began with, or a model would be compared with its own beginning."""
     seeds = {model.seed for model in models}
     seed = next(n for n in range(1000, 2000) if n not in seeds) if settings.seed is None else settings.seed
@@ -166,7 +166,7 @@ def _misplaced(baseline: Model, model: Model) -> list[str]:
     ]
 
 
-def _same_seeds(models: Sequence[Model], settings: Settings) -> list[str]:
+def _same_seeds(models: Sequence[Model], settings: AnalysisSettings) -> list[str]:
     """Trainings that began alike, where the numbers would say nothing."""
     problems = []
     for number, model in enumerate(models):

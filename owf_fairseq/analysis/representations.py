@@ -32,7 +32,7 @@ _LABELS = {"self_attn_layer_norm": "sa", "encoder_attn_layer_norm": "ca", "final
 """The paper's names of a layer's components, by the layer norm that only this component of the layer has."""
 
 
-Pair = tuple[Tensor, Tensor]
+TokenPair = tuple[Tensor, Tensor]
 """Source (S,) and target (T,) of a sentence as numbers, each ended by the end-of-sentence symbol."""
 
 
@@ -55,14 +55,14 @@ class Stack:
         return {**self.modules, **self.layers}
 
 
-Record = Callable[[str, str, bool, Tensor], None]
+Recorder = Callable[[str, str, bool, Tensor], None]
 """Is told the stack, the label, whether it is of a whole layer, and the activations (T, B, C)."""
 
 
 def represent(
     model: Any,
     dictionaries: tuple[Dictionary, Dictionary],
-    pairs: Sequence[Pair],
+    pairs: Sequence[TokenPair],
     *,
     capture: str = SUBLAYER,
     with_eos: bool = True,
@@ -120,7 +120,7 @@ def represent(
 
 
 @contextmanager
-def _watched(model: Any, capture: str, record: Record) -> Iterator[None]:
+def _watched(model: Any, capture: str, record: Recorder) -> Iterator[None]:
     """Has everything recorded that the layers compute until the end."""
     stack = ""
 

@@ -8,7 +8,7 @@ from owf_fairseq.analysis.representations import CAPTURES, SUBLAYER
 
 
 @dataclass(frozen=True)
-class Settings:
+class AnalysisSettings:
     """What can be chosen.
 
     Attributes:

@@ -15,19 +15,19 @@ from torch import Tensor
 from owf_fairseq import __version__
 from owf_fairseq.analysis.cka import cka_matrix
 from owf_fairseq.analysis.lns import lns_matrix
-from owf_fairseq.analysis.preparation import Prepared
+from owf_fairseq.analysis.preparation import PreparedAnalysis
 from owf_fairseq.analysis.representations import STACKS, Stack
 from owf_fairseq.progress import Progress
 
-KIND = "similarity"
+SIMILARITY_KIND = "similarity"
 """What the JSON says that it is."""
 
-METRICS = ("cka", "lns")
+SIMILARITY_METRICS = ("cka", "lns")
 MODULES, LAYERS = "modules", "layers"
 Matrix = list[list[float]]
 
 
-def analyse(prepared: Prepared) -> dict[str, Any]:
+def analyse(prepared: PreparedAnalysis) -> dict[str, Any]:
     """Compares every model with the baseline and with itself. Two models' representations are in memory at a time.
 
     Args:
@@ -52,7 +52,7 @@ def analyse(prepared: Prepared) -> dict[str, Any]:
     texts = prepared.texts
     assert texts.source is not None
     return {
-        "kind": KIND,
+        "kind": SIMILARITY_KIND,
         "versions": {"owf_fairseq": __version__, "torch": torch.__version__},
         "settings": {**asdict(settings), "k": prepared.k, "seed": prepared.models[-1].seed},
         "files": {
@@ -142,7 +142,7 @@ def _numbers(baseline: Stack, stack: Stack, itself: Matrix, cross: dict[str, Mat
         "cross": cross,
         "redundancy": redundancy(itself, len(labels[MODULES])),
         "scores": {
-            of: {metric: corresponding(cross[metric], names, labels, of) for metric in METRICS}
+            of: {metric: corresponding(cross[metric], names, labels, of) for metric in SIMILARITY_METRICS}
             for of in (MODULES, LAYERS)
         },
     }
@@ -189,12 +189,12 @@ def redundancy(cka: Matrix, modules: int) -> dict[str, float] | None:
     return {"adjacent": adjacent, "second": second, "difference": adjacent - second}
 
 
-def score(stack: Mapping[str, Any], metric: str, of: str | None = None) -> tuple[str, float] | None:
+def summary_score(stack: Mapping[str, Any], metric: str, of: str | None = None) -> tuple[str, float] | None:
     """The mean similarity of a stack to the baseline's, and what it is the mean over.
 
     Args:
         stack: as ``compare_models`` gives it.
-        metric: of ``METRICS``.
+        metric: of ``SIMILARITY_METRICS``.
         of: ``MODULES`` or ``LAYERS``; by default modules, and whole layers where the two models have different modules,
             as the paper does for dropped FFNs.
 

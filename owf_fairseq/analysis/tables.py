@@ -8,15 +8,15 @@ from typing import Any
 
 from owf_fairseq.analysis.models import BASELINE, BENCHMARK, COMPARED, RANDOM
 from owf_fairseq.analysis.representations import STACKS
-from owf_fairseq.analysis.similarity import LAYERS, METRICS, score
-from owf_fairseq.paper.results import Key, Ours, configuration_key
+from owf_fairseq.analysis.similarity import LAYERS, SIMILARITY_METRICS, summary_score
+from owf_fairseq.paper.results import ConfigurationKey, Ours, configuration_key
 from owf_fairseq.paper.rows import SIMILARITY_SLIPS, PaperSimilarity, similarity_rows
 from owf_fairseq.tables import Report, number
 
 WHOLE = "‡"
 """Marks scores of whole layers in a table of components."""
 
-COLUMNS = [(stack, metric) for stack in STACKS for metric in METRICS]
+COLUMNS = [(stack, metric) for stack in STACKS for metric in SIMILARITY_METRICS]
 NOTHING = "the two models have no corresponding components"
 TITLES = {"cka": "CKA", "lns": "LNS"}
 Cell = tuple[float, bool] | None
@@ -32,7 +32,7 @@ HEADINGS = {
 """Of the tables, with a place for the baseline's name."""
 
 
-def tables(data: Mapping[str, Any]) -> dict[str, Report]:
+def similarity_tables(data: Mapping[str, Any]) -> dict[str, Report]:
     """The tables, by the names of ``HEADINGS``; without benchmarks there is no normalised one.
 
     Args:
@@ -65,7 +65,7 @@ def _benchmarks(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _cell(model: Mapping[str, Any], stack: str, metric: str, of: str | None = None) -> Cell:
-    found = score(model["stacks"][stack], metric, of)
+    found = summary_score(model["stacks"][stack], metric, of)
     return None if found is None else (found[1], of is None and found[0] == LAYERS)
 
 
@@ -77,7 +77,7 @@ def _normalised(data: Mapping[str, Any], raw: Rows) -> Report:
     seeds = _benchmarks(data)
 
     def mean(stack: str, metric: str, of: str | None) -> float | None:
-        found = [score(model["stacks"][stack], metric, of) for model in seeds]
+        found = [summary_score(model["stacks"][stack], metric, of) for model in seeds]
         return _mean([one[1] for one in found if one is not None])
 
     def normalise(cell: Cell, stack: str, metric: str) -> Cell:
@@ -154,14 +154,14 @@ def _paper_rows(data: Mapping[str, Any], table: str, rows: Rows) -> list[PaperSi
     return found
 
 
-def _paper_key(row: PaperSimilarity) -> Key:
+def _paper_key(row: PaperSimilarity) -> ConfigurationKey:
     return configuration_key("big", row.configuration, row.shared_ffn_dim)
 
 
 INDIVIDUAL = configuration_key("big", "individual", None)
 
 
-def _key(model: Mapping[str, Any]) -> Key | None:
+def _key(model: Mapping[str, Any]) -> ConfigurationKey | None:
     ours = Ours(model["name"])
     ours.learn(model)
     return ours.key

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from owf_fairseq.analysis.cka import LEAST_SENTENCES
 from owf_fairseq.analysis.lns import neighborhood_size
-from owf_fairseq.analysis.representations import Pair
-from owf_fairseq.errors import InputError
+from owf_fairseq.analysis.representations import TokenPair
+from owf_fairseq.errors import InputError, Warn
 
 
 class Usable:
@@ -28,7 +28,7 @@ class Usable:
         left = self.blank | self.long
         return [number for number in range(self.total) if number not in left]
 
-    def see(self, pairs: Sequence[Pair], longest: tuple[int, int]) -> None:
+    def see(self, pairs: Sequence[TokenPair], longest: tuple[int, int]) -> None:
         """Looks at the pairs as a model reads them.
 
         Args:
@@ -42,7 +42,7 @@ class Usable:
             if any(length > most for length, most in zip(lengths, longest, strict=True)):
                 self.long.add(number)
 
-    def check(self, source: str, k: int | None, debiased: bool, warn: Callable[[str], None]) -> None:
+    def check(self, source: str, k: int | None, debiased: bool, warn: Warn) -> None:
         """Warns of pairs that are left out.
 
         Args:

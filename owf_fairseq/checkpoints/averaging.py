@@ -17,7 +17,7 @@ from owf_fairseq.checkpoints.stored_model import (
     FRESH_START,
     StoredModel,
     all_flag_defaults,
-    describe,
+    describe_state,
     updates_of,
     without_further_names,
 )
@@ -36,7 +36,7 @@ FILE_NAMES = (
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RankedCheckpoint:
     """A checkpoint in a folder.
 
     Attributes:
@@ -52,7 +52,7 @@ class Candidate:
     higher_is_better: bool
 
 
-def candidates(folder: PathLike) -> list[Candidate]:
+def candidates(folder: PathLike) -> list[RankedCheckpoint]:
     """The checkpoints that fairseq-train has written into a folder, in the order of their updates, none twice.
 
     Raises:
@@ -61,7 +61,7 @@ def candidates(folder: PathLike) -> list[Candidate]:
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"{path} is not a folder: `--last` and `--best` choose among the checkpoints of a folder")
-    found: dict[int, Candidate] = {}
+    found: dict[int, RankedCheckpoint] = {}
     problems: list[str] = []
     for pattern in FILE_NAMES:
         for file in sorted(path.iterdir()):
@@ -77,7 +77,7 @@ def candidates(folder: PathLike) -> list[Candidate]:
                 continue
             better = bool(((state.get("cfg") or {}).get("checkpoint") or {}).get("maximize_best_checkpoint_metric"))
             score = extra.get("val_loss")
-            candidate = Candidate(file, updates_of(state), None if score is None else float(score), better)
+            candidate = RankedCheckpoint(file, updates_of(state), None if score is None else float(score), better)
             found.setdefault(candidate.updates, candidate)
     if problems:
         raise InputError(problems)
@@ -107,7 +107,7 @@ def best(folder: PathLike, number: int) -> list[Path]:
     found = [candidate for candidate in candidates(folder) if candidate.score is not None]
     _check_number("--best", number, len(found), f"{folder} has {len(found)} validated checkpoints of different updates")
 
-    def rank(candidate: Candidate) -> tuple[float, int]:
+    def rank(candidate: RankedCheckpoint) -> tuple[float, int]:
         assert candidate.score is not None
         return (-candidate.score if candidate.higher_is_better else candidate.score), -candidate.updates
 
@@ -149,7 +149,7 @@ def average(files: Sequence[PathLike]) -> dict[str, Any]:
         try:
             if Path(file).is_dir():
                 raise InputError(f"{file} is a folder: choose among its checkpoints with `--last N` or `--best N`")
-            model = describe(read_checkpoint(file), str(file))
+            model = describe_state(read_checkpoint(file), str(file))
             model.check()
         except InputError as error:
             problems += error.problems

@@ -127,7 +127,7 @@ def write_checkpoint(state: dict[str, Any], path: PathLike, made_by: str) -> Non
     Raises:
         InputError: there is a file of that name that the tool did not make.
     """
-    problems = check_output(path, made_by)
+    problems = check_output_checkpoint(path, made_by)
     if problems:
         raise InputError(problems)
     state["extra_state"][MADE_BY] = made_by
@@ -135,7 +135,7 @@ def write_checkpoint(state: dict[str, Any], path: PathLike, made_by: str) -> Non
         torch.save(state, temporary)
 
 
-def check_output(path: PathLike, made_by: str) -> list[str]:
+def check_output_checkpoint(path: PathLike, made_by: str) -> list[str]:
     """What forbids a tool to write this file: nothing if it is not there yet, or if the tool made it."""
     name = os.fspath(path)
     if not os.path.lexists(path):

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-Key = TypeVar("Key")
+_Key = TypeVar("_Key")
 
 
 class FFN(NamedTuple):
@@ -50,7 +50,7 @@ def mean(tensors: Sequence[Tensor]) -> Tensor:
     return total / len(tensors)
 
 
-def average(ffns: Sequence[FFN]) -> FFN:
+def average_ffns(ffns: Sequence[FFN]) -> FFN:
     """One FFN of the same width: each weight is the mean of theirs."""
     return FFN(*(mean(tensors) for tensors in zip(*ffns, strict=True)))
 
@@ -92,13 +92,13 @@ def zero(dim: int, width: int, generator: torch.Generator) -> FFN:
     return widen(nothing, width, generator)
 
 
-def different(blocks: Sequence[tuple[Key, Sequence[Tensor]]]) -> list[tuple[Key, Sequence[Tensor]]]:
+def different(blocks: Sequence[tuple[_Key, Sequence[Tensor]]]) -> list[tuple[_Key, Sequence[Tensor]]]:
     """The blocks without those that have the values of an earlier one.
 
     Args:
         blocks: each with the name of a layer that uses it.
     """
-    kept: list[tuple[Key, Sequence[Tensor]]] = []
+    kept: list[tuple[_Key, Sequence[Tensor]]] = []
     for key, tensors in blocks:
         if not any(same(tensors, other) for _, other in kept):
             kept.append((key, tensors))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from owf_fairseq.checkpoints.combine import FFN, FFN_NAMES, average, concatenate, different, mean, widen, zero
+from owf_fairseq.checkpoints.combine import FFN, FFN_NAMES, average_ffns, concatenate, different, mean, widen, zero
 from owf_fairseq.checkpoints.stored_model import StoredModel
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import Plan
@@ -118,7 +118,7 @@ class BlockConverter:
             )
             return
         # a copy is left as it is, to the bit
-        combined = blocks[0] if len(blocks) == 1 else concatenate(blocks) if concatenated else average(blocks)
+        combined = blocks[0] if len(blocks) == 1 else concatenate(blocks) if concatenated else average_ffns(blocks)
         if width > least:
             combined = widen(combined, width, self.generator)
         self._put(layers, FFN_NAMES, combined)

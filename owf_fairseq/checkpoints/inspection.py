@@ -9,11 +9,11 @@ from typing import Any
 
 from owf_fairseq.checkpoints.checkpoint import MADE_BY, PathLike, read_checkpoint
 from owf_fairseq.checkpoints.naming import named_arch
-from owf_fairseq.checkpoints.stored_model import StoredModel, describe, differing_flags, updates_of
+from owf_fairseq.checkpoints.stored_model import StoredModel, describe_state, differing_flags, updates_of
 from owf_fairseq.models.tied_weights import broken_ties, tied_names
 from owf_fairseq.sharing import Pattern, configuration_of
 
-HALF_PRECISION = {
+HALF_PRECISION_OPTIMIZERS = {
     "FP16Optimizer": "--fp16",
     "MemoryEfficientFP16Optimizer": "--memory-efficient-fp16",
     "AMPOptimizer": "--amp",
@@ -83,7 +83,7 @@ def inspect(path: PathLike) -> Inspection:
     Raises:
         InputError: it cannot be read, or it is of another kind of model.
     """
-    model = describe(read_checkpoint(path), str(path))
+    model = describe_state(read_checkpoint(path), str(path))
     state, args = model.state, model.args
     stored = state["model"]
     ties = tied_names(model.skeleton)
@@ -154,7 +154,7 @@ def _resume(optimizer: str | None) -> str:
     """What fairseq-train asks for: it goes on with the very class of optimizer that wrote the state, or not at all."""
     if optimizer is None:
         return "no optimizer state: training starts at its first update (`--finetune-from-model`)"
-    flag = HALF_PRECISION.get(optimizer)
+    flag = HALF_PRECISION_OPTIMIZERS.get(optimizer)
     if flag is not None:
         return f"goes on with `{flag}`, as it was trained; without it, give `--reset-optimizer`"
     return "goes on without `--fp16`, as it was trained; with it, give `--reset-optimizer`"

@@ -155,10 +155,10 @@ def read_model(path: PathLike) -> StoredModel:
     Raises:
         InputError: it cannot be read, or its model is none of ours and no ``transformer`` of fairseq's.
     """
-    return describe(read_checkpoint(path), str(path))
+    return describe_state(read_checkpoint(path), str(path))
 
 
-def describe(state: dict[str, Any], file: str) -> StoredModel:
+def describe_state(state: dict[str, Any], file: str) -> StoredModel:
     """What a checkpoint, already read, says of its model.
 
     Raises:

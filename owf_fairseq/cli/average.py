@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Averages, and says which checkpoints."""
     from owf_fairseq.checkpoints import averaging
-    from owf_fairseq.checkpoints.checkpoint import check_output, write_checkpoint
+    from owf_fairseq.checkpoints.checkpoint import check_output_checkpoint, write_checkpoint
     from owf_fairseq.errors import InputError
 
-    problems = check_output(args.output, averaging.COMMAND)
+    problems = check_output_checkpoint(args.output, averaging.COMMAND)
     files = args.checkpoints
     try:
         if args.last is not None or args.best is not None:

@@ -180,9 +180,9 @@ def measured(args: argparse.Namespace) -> Sequence[Report]:
         InputError: with every problem of the command line and the models.
     """
     from owf_fairseq.errors import collect
-    from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark, prepare
+    from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark, prepare_benchmark
     from owf_fairseq.speed.benchmark_names import read_names, with_backends
-    from owf_fairseq.speed.report import tables
+    from owf_fairseq.speed.report import benchmark_tables
 
     def warn(text: str) -> None:
         print(f"owf benchmark: warning: {text}", file=sys.stderr)
@@ -192,10 +192,10 @@ def measured(args: argparse.Namespace) -> Sequence[Report]:
     named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
     problems += [*contradictions(args, named), *check_files(args, "benchmark", named)]
     named = collect(problems, lambda: with_backends(named, options.backend)) or []
-    candidates = collect(problems, lambda: prepare(named, flags, options))
+    candidates = collect(problems, lambda: prepare_benchmark(named, flags, options))
     if problems or candidates is None:
         raise InputError(problems)
-    return tables(benchmark(candidates, options, warn))
+    return benchmark_tables(benchmark(candidates, options, warn))
 
 
 def predicted(args: argparse.Namespace) -> Sequence[Report]:

@@ -48,12 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Converts, and says what was exact."""
-    from owf_fairseq.checkpoints.checkpoint import check_output, write_checkpoint
+    from owf_fairseq.checkpoints.checkpoint import check_output_checkpoint, write_checkpoint
     from owf_fairseq.checkpoints.convert import COMMAND, convert
     from owf_fairseq.checkpoints.stored_model import read_model
     from owf_fairseq.errors import InputError
 
-    problems = check_output(args.output, COMMAND)
+    problems = check_output_checkpoint(args.output, COMMAND)
     try:
         checkpoint, flags = split_checkpoint_and_flags(args.to, args.fairseq_flags)
         converted = convert(read_model(checkpoint), args.to, flags, args.init)

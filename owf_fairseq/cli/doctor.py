@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from owf_fairseq.doctor import doctor
-from owf_fairseq.doctor.installation import OPTIONAL_PARTS, REQUIRED_PARTS, Facts, collect
+from owf_fairseq.doctor.installation import OPTIONAL_PARTS, REQUIRED_PARTS, Facts, installation_facts
 
 HELP = "print which fairseq, torch, GPUs and optional parts are installed, and what is wrong with them"
 EXAMPLE = "owf doctor"
@@ -25,16 +25,16 @@ def run(args: argparse.Namespace) -> int:
     Returns:
         0 if all is well, 1 if there is a problem.
     """
-    facts = collect()
+    facts = installation_facts()
     problems = doctor.problems(facts)
     if args.json:
         print(json.dumps({**dataclasses.asdict(facts), "problems": problems}, indent=2), flush=True)
     else:
-        print("\n".join([*describe(facts), "", *_verdict(problems)]), flush=True)
+        print("\n".join([*describe_facts(facts), "", *_verdict(problems)]), flush=True)
     return 1 if problems else 0
 
 
-def describe(facts: Facts) -> list[str]:
+def describe_facts(facts: Facts) -> list[str]:
     """The installation, one part a line."""
     lines = [
         ("owf_fairseq", f"{facts.plugin_version}, {facts.registered_archs} archs", "".join(facts.plugin_locations[:1])),

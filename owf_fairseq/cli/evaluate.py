@@ -15,7 +15,7 @@ EXAMPLE = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of the subcommand."""
     from owf_fairseq.scoring.comet import DEFAULT_MODEL
-    from owf_fairseq.scoring.direction_files import LAYOUT
+    from owf_fairseq.scoring.direction_files import DIRECTIONS_LAYOUT
 
     parser.usage = "owf evaluate HYP [HYP ...] --ref REF [REF ...] [options]"
     parser.description = (
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="also write everything as JSON, unrounded")
     parser.add_argument("--overwrite", action="store_true", help="replace a --json that is no evaluation")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    parser.epilog = f"{LAYOUT}\n\n{parser.epilog}"
+    parser.epilog = f"{DIRECTIONS_LAYOUT}\n\n{parser.epilog}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,19 +88,19 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.files.outputs import check_output_file, write_output
     from owf_fairseq.scoring import directions, evaluate
     from owf_fairseq.scoring.inputs import unnamed_systems
-    from owf_fairseq.scoring.metrics import Settings
+    from owf_fairseq.scoring.metrics import MetricSettings
 
     def warn(text: str) -> None:
         print(f"owf evaluate: warning: {text}", file=sys.stderr, flush=True)
 
-    settings = Settings(args.metrics, args.tokenize, args.comet_model, args.cpu, args.samples)
+    settings = MetricSettings(args.metrics, args.tokenize, args.comet_model, args.cpu, args.samples)
     texts = (args.hypotheses, args.ref, args.src)
     if args.directions:
         inputs = directions.input_files(*texts, args.baseline)
     else:
         systems = unnamed_systems([*args.hypotheses, *([args.baseline] if args.baseline else [])])
         inputs = [*systems.values(), *args.ref, *([args.src] if args.src else [])]
-    problems = check_output_file("--json", args.json, args.overwrite, kind=evaluate.KIND, inputs=inputs)
+    problems = check_output_file("--json", args.json, args.overwrite, kind=evaluate.EVALUATION_KIND, inputs=inputs)
     if args.decimals < 0:
         problems.append(f"`--decimals` must be 0 or more, but is {args.decimals}")
     if args.directions and args.target_lang:
@@ -108,10 +108,10 @@ def run(args: argparse.Namespace) -> int:
     how = {"baseline": args.baseline, "settings": settings, "warn": warn, "problems": problems}
     if args.directions:
         data = directions.evaluate_directions(*texts, **how)
-        report = directions.report(data, args.decimals)
+        report = directions.directions_report(data, args.decimals)
     else:
         data = evaluate.evaluate(*texts, language=args.target_lang, **how)
-        report = evaluate.report(data, args.decimals)
+        report = evaluate.evaluation_report(data, args.decimals)
     print(report.as_markdown() if args.markdown else report.as_text(), flush=True)
     if args.json:
         write_output("--json", args.json, report.as_json().split("\n"))

@@ -98,7 +98,7 @@ def _benchmark(args: argparse.Namespace) -> int:
     from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark
     from owf_fairseq.speed.benchmark_direction import prepare_direction
     from owf_fairseq.speed.benchmark_names import read_names
-    from owf_fairseq.speed.report import tables
+    from owf_fairseq.speed.report import benchmark_tables
 
     def warn(text: str) -> None:
         print(f"owf multilingual: warning: {text}", file=sys.stderr)
@@ -110,7 +110,7 @@ def _benchmark(args: argparse.Namespace) -> int:
     candidates = collect(problems, lambda: prepare_direction(named, args.direction, options))
     if problems or candidates is None:
         raise InputError(problems)
-    made = tables(benchmark(candidates, options, warn))
+    made = benchmark_tables(benchmark(candidates, options, warn))
     print("\n\n".join(table.as_text() for table in made), flush=True)
     if args.json:
         write_output("--json", args.json, made[0].as_json().split("\n"))

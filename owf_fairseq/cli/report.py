@@ -43,11 +43,11 @@ def run(args: argparse.Namespace) -> int:
     """Prints the table as Markdown."""
     from owf_fairseq.errors import InputError, collect
     from owf_fairseq.files.outputs import check_output_file, write_output
-    from owf_fairseq.paper.report import KIND, PAIRS, report, tables_of_the_paper
+    from owf_fairseq.paper.report import PAIRS, REPORT_KIND, report, tables_of_the_paper
     from owf_fairseq.paper.results import read_results
 
     problems = check_output_file("--output", args.output, args.overwrite, inputs=args.results)
-    problems += check_output_file("--json", args.json, args.overwrite, kind=KIND, inputs=args.results)
+    problems += check_output_file("--json", args.json, args.overwrite, kind=REPORT_KIND, inputs=args.results)
     if args.table not in tables_of_the_paper():
         problems.append(f"`--table` must be one of {', '.join(tables_of_the_paper())}, but is '{args.table}'")
     if args.pair not in PAIRS:

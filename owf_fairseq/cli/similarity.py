@@ -103,15 +103,15 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from owf_fairseq.analysis import neighbors, output, similarity
-    from owf_fairseq.analysis.preparation import doubts, prepare
-    from owf_fairseq.analysis.settings import Settings
-    from owf_fairseq.analysis.tables import tables, with_headings
+    from owf_fairseq.analysis.preparation import doubts, prepare_analysis
+    from owf_fairseq.analysis.settings import AnalysisSettings
+    from owf_fairseq.analysis.tables import similarity_tables, with_headings
     from owf_fairseq.files.outputs import write_output
 
     def warn(text: str) -> None:
         print(f"{output.COMMAND}: warning: {text}", file=sys.stderr, flush=True)
 
-    settings = Settings(
+    settings = AnalysisSettings(
         capture=args.capture,
         eos=not args.no_eos,
         debiased=args.debiased,
@@ -123,14 +123,14 @@ def run(args: argparse.Namespace) -> int:
         segmentation=args.segmentation,
         cpu=args.cpu,
     )
-    problems = output.check_files(
+    problems = output.check_analysis_files(
         [*args.checkpoints, *args.benchmark],
         [args.src, args.ref],
         args.output,
         args.json,
         args.overwrite,
         not args.no_plots,
-        similarity.KIND if args.neighbors is None else neighbors.KIND,
+        similarity.SIMILARITY_KIND if args.neighbors is None else neighbors.NEIGHBORS_KIND,
     )
     if args.component and args.neighbors is None:
         problems.append("`--component` is of `--neighbors`, which is not given")
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
         problems.append("`--no-plots` is of `--output`, which is not given")
     if args.neighbors is not None and args.output:
         problems.append("`--neighbors` makes one table, and no folder: leave `--output` away, or name a `--json`")
-    prepared = prepare(args.checkpoints, args.benchmark, args.src, args.ref, settings, warn, problems)
+    prepared = prepare_analysis(args.checkpoints, args.benchmark, args.src, args.ref, settings, warn, problems)
     if args.neighbors is not None:
         table = neighbors.side_by_side(prepared, args.neighbors, args.component)
         json = table.as_json()
@@ -147,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
         for doubt in doubts(prepared):
             warn(doubt)
         data = similarity.analyse(prepared)
-        made = tables(data)
+        made = similarity_tables(data)
         json = output.as_json(data, made)
         text = "\n\n".join(
             f"## {heading}\n\n{table.as_markdown()}" if args.markdown else f"{heading}\n\n{table.as_text()}"

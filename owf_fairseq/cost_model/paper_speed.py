@@ -17,7 +17,7 @@ from owf_fairseq.paper import rows as paper
 from owf_fairseq.sharing import ARCHS
 from owf_fairseq.tables import Report, number
 
-BASELINE, ONE_WIDE = "owf_big", "owf_big_one_wide_ffn"
+INDIVIDUAL_BIG, ONE_WIDE_BIG = "owf_big", "owf_big_one_wide_ffn"
 VOCAB_SIZE = paper.VOCAB_SIZES["en-de"]
 WORKLOAD = Workload(batch_size=1, beam=5, source_length=26, target_length=30)
 
@@ -42,7 +42,7 @@ def fit_v100() -> DeviceProfile:
     import numpy as np
 
     speeds = {(row.arch, 1): row.tokens_per_s for row in paper.rows() if row.tokens_per_s and row.pair == "en-de"}
-    speeds |= {(BASELINE, row.batch_size): row.baseline for row in paper.batch_rows()}
+    speeds |= {(INDIVIDUAL_BIG, row.batch_size): row.baseline for row in paper.batch_rows()}
     *singles, (arch, batch_size) = FITTED
     shapes = {name: shape_of_arch(name, VOCAB_SIZE) for name, _ in FITTED}
 
@@ -76,7 +76,7 @@ def fit_v100() -> DeviceProfile:
 
 def compare_batch_sizes() -> Report:
     """The paper's table of batch sizes beside two predictions: with the fitted constants, and from the data sheet."""
-    baseline, one_wide = shape_of_arch(BASELINE, VOCAB_SIZE), shape_of_arch(ONE_WIDE, VOCAB_SIZE)
+    baseline, one_wide = shape_of_arch(INDIVIDUAL_BIG, VOCAB_SIZE), shape_of_arch(ONE_WIDE_BIG, VOCAB_SIZE)
     cells, data = [], []
     for row in paper.batch_rows():
         at = replace(WORKLOAD, batch_size=row.batch_size)

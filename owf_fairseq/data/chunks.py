@@ -92,7 +92,7 @@ class Binarized:
     unknown: list[int]
 
 
-def check(chunk: Chunk, kind: str, quota: int, folder: Path | None) -> Checked:
+def check_chunk(chunk: Chunk, kind: str, quota: int, folder: Path | None) -> Checked:
     """Find what is wrong with the text, and draw some of it.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from owf_fairseq.data.chunks import Checked, Chunk, check
+from owf_fairseq.data.chunks import Checked, Chunk, check_chunk
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.line_index import LineIndex, index_lines
 from owf_fairseq.files.lines import PathLike, listed
@@ -69,7 +69,7 @@ class Corpus:
             kind: of the segmentation.
         """
         small = {split: sides for split, sides in self.sides.items() if not any(_large(side.path) for side in sides)}
-        found = {chunk.number: check(chunk, kind, 0, None) for chunk in self.chunks if chunk.split in small}
+        found = {chunk.number: check_chunk(chunk, kind, 0, None) for chunk in self.chunks if chunk.split in small}
         return replace(self, sides=small).problems(found)
 
 

@@ -17,7 +17,7 @@ from owf_fairseq.files.lines import PathLike, decode_line, unreadable, without_e
 from owf_fairseq.files.outputs import check_output_file, output_file
 from owf_fairseq.progress import Progress
 
-Pair = tuple[PathLike, PathLike]
+FilePair = tuple[PathLike, PathLike]
 
 _GZIP = b"\x1f\x8b"
 _REPORT = 20_000
@@ -65,7 +65,9 @@ class Copied:
     long: int = 0
 
 
-def copy_pairs(inputs: Sequence[Pair], outputs: Pair, rules: Rules = Rules(), overwrite: bool = False) -> Copied:
+def copy_pairs(
+    inputs: Sequence[FilePair], outputs: FilePair, rules: Rules = Rules(), overwrite: bool = False
+) -> Copied:
     """Copy parallel text, of one corpus or of several after each other.
 
     It takes the same memory for any number of lines. Files may be gzipped, whatever their names. Only LF separates
@@ -106,7 +108,7 @@ def copy_pairs(inputs: Sequence[Pair], outputs: Pair, rules: Rules = Rules(), ov
     return copied
 
 
-def _kept(inputs: Sequence[Pair], rules: Rules, copied: Copied) -> Iterator[tuple[str, str]]:
+def _kept(inputs: Sequence[FilePair], rules: Rules, copied: Copied) -> Iterator[tuple[str, str]]:
     for pair in inputs:
         for source, target in read_pairs(pair):
             copied.read += 1
@@ -126,7 +128,7 @@ def _blank(line: str) -> bool:
     return not line[:1].isalnum() and not clean(line)
 
 
-def read_pairs(pair: Pair) -> Iterator[tuple[str, str]]:
+def read_pairs(pair: FilePair) -> Iterator[tuple[str, str]]:
     """Yield pairs of lines, one at a time, and show progress.
 
     Raises:

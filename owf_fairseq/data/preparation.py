@@ -14,13 +14,13 @@ from owf_fairseq.data.chunks import (
     Checked,
     Encoded,
     binarize,
-    check,
+    check_chunk,
     encode,
 )
 from owf_fairseq.data.corpus import Corpus
 from owf_fairseq.data.segmentation import SPECIALS, Segmentation, clean
 from owf_fairseq.data.shards import Shard, make_shard
-from owf_fairseq.data.train_segmentation import Learning, Recorded, TrainingText, train
+from owf_fairseq.data.train_segmentation import Learning, Recorded, TrainingText, learn_segmentation
 from owf_fairseq.data.work import Workers, WorkFolder
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.line_index import index_lines
@@ -122,7 +122,7 @@ class Preparation:
         draws = self.recorded is None and not self.learning.segmentation_text and kind != "none"
         quotas = self.corpus.quotas(self.learning.sample) if draws else {}
         tasks = [(chunk, (kind, quotas.get(chunk.number, 0), self.work.path)) for chunk in self.corpus.chunks]
-        checked = self.workers.each(self.work, check, Checked, tasks, "checking the text")
+        checked = self.workers.each(self.work, check_chunk, Checked, tasks, "checking the text")
         problems = self.corpus.problems(checked)
         pairs = self._pairs_of_shards(checked)
         if not problems and not all(pairs.values()):
@@ -155,7 +155,7 @@ class Preparation:
                 sides = [self._sample(lang) for lang in self.corpus.langs]
                 sides = [(clean(line) for line in stream_lines(path)) for path in files] or sides
                 text = TrainingText(*self.corpus.langs, tuple(_counted(side, progress) for side in sides))
-                train(folder, text, self.learning)
+                learn_segmentation(folder, text, self.learning)
 
     def _sample(self, lang: str) -> Iterator[str]:
         """The text of a language that was drawn."""

@@ -54,7 +54,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class QuickstartCorpus:
     """The pairs of each split, and how they came about.
 
     Attributes:
@@ -70,7 +70,7 @@ class Corpus:
     counts: dict[str, int]
 
 
-def extract(wheel: PathLike, langs: str, limit: int | None = None, keep: Filter | None = None) -> Corpus:
+def extract(wheel: PathLike, langs: str, limit: int | None = None, keep: Filter | None = None) -> QuickstartCorpus:
     """Read the parallel text of two languages, filtered and split.
 
     A pair's split depends on the words of its English side alone (of its source side when neither is English), whatever
@@ -88,7 +88,7 @@ def extract(wheel: PathLike, langs: str, limit: int | None = None, keep: Filter 
     """
     keep = keep or Filter()
     tables = _open_tables(wheel)
-    source, target = split_langs(langs, sorted({lang for _, lang in tables}))
+    source, target = choose_langs(langs, sorted({lang for _, lang in tables}))
     counted = _join(wheel, tables, source, target)
     counts = {"joined": len(counted)}
     pivot = 1 if _is_english(target) and not _is_english(source) else 0
@@ -135,10 +135,10 @@ def extract(wheel: PathLike, langs: str, limit: int | None = None, keep: Filter 
         counts[split] = len(pairs[split])
 
     _check_enough(pairs, langs, keep, limit)
-    return Corpus(source, target, pairs, counts)
+    return QuickstartCorpus(source, target, pairs, counts)
 
 
-def write(corpus: Corpus, output: PathLike, keep: Filter | None = None) -> None:
+def write(corpus: QuickstartCorpus, output: PathLike, keep: Filter | None = None) -> None:
     """Write `{train,valid,test}.{source,target}` and `corpus.json` (the counts and the filter) into a new folder.
 
     Raises:
@@ -157,7 +157,7 @@ def write(corpus: Corpus, output: PathLike, keep: Filter | None = None) -> None:
         write_lines(folder / "corpus.json", json.dumps(record, indent=1).split("\n"))
 
 
-def split_langs(langs: str, available: list[str]) -> Pair:
+def choose_langs(langs: str, available: list[str]) -> Pair:
     """Split `source-target`, where a language may itself hold a hyphen, by the languages that there are.
 
     Raises:

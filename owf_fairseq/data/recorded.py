@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owf_fairseq.data.segmentation import RECORD, NoSegmentation, Segmentation
+from owf_fairseq.data.segmentation import SEGMENTATION_RECORD, NoSegmentation, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike
 
@@ -101,11 +101,11 @@ class RecordedData:
         """
         if other == NO_SEGMENTATION:
             return NoSegmentation(self.source, self.target)
-        if other is None and not (self.folder / RECORD).exists():
+        if other is None and not (self.folder / SEGMENTATION_RECORD).exists():
             raise InputError(
-                f"{self.folder} doesn't say how its text was cut into pieces (it has no {RECORD}, which `owf prepare` "
-                "writes): `--segmentation none` takes text that is in pieces already, `--segmentation DIR` the record "
-                "of another folder"
+                f"{self.folder} doesn't say how its text was cut into pieces (it has no {SEGMENTATION_RECORD}, "
+                "which `owf prepare` writes): `--segmentation none` takes text that is in pieces already, "
+                "`--segmentation DIR` the record of another folder"
             )
         return Segmentation.load(self.folder if other is None else other)
 

@@ -17,7 +17,7 @@ from owf_fairseq.data.languages import short_code
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, read_lines
 
-RECORD = "segmentation.json"
+SEGMENTATION_RECORD = "segmentation.json"
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 """fairseq's own symbols, in its order: they start every dictionary, and no piece may be spelt like one of them."""
 
@@ -52,7 +52,7 @@ class Segmentation(ABC):
         Raises:
             InputError: there is no record, or it is of no known type.
         """
-        path = Path(folder) / RECORD
+        path = Path(folder) / SEGMENTATION_RECORD
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             kind = KINDS.get(record["type"])

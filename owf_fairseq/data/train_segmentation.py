@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.segmentation import KINDS, RECORD, SPECIALS, Moses, Segmentation
+from owf_fairseq.data.segmentation import KINDS, SEGMENTATION_RECORD, SPECIALS, Moses, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, stream_lines, write_lines
 
@@ -81,7 +81,7 @@ class TrainingText:
     sides: tuple[Iterable[str], ...]
 
 
-def train(folder: PathLike, text: TrainingText, learning: Learning) -> Segmentation:
+def learn_segmentation(folder: PathLike, text: TrainingText, learning: Learning) -> Segmentation:
     """Make a segmentation and write it and its record into a folder.
 
     Args:
@@ -99,7 +99,7 @@ def train(folder: PathLike, text: TrainingText, learning: Learning) -> Segmentat
 
 
 def _write_record(folder: Path, record: dict[str, Any]) -> None:
-    write_lines(folder / RECORD, json.dumps(record, indent=1, ensure_ascii=False).split("\n"))
+    write_lines(folder / SEGMENTATION_RECORD, json.dumps(record, indent=1, ensure_ascii=False).split("\n"))
 
 
 def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Recorded:
             InputError: `owf prepare` didn't make it, or not all is there.
         """
         place = Path(folder)
-        if not (place / RECORD).exists() and (place / shard / RECORD).exists():
+        if not (place / SEGMENTATION_RECORD).exists() and (place / shard / SEGMENTATION_RECORD).exists():
             place = place / shard
         try:
             Segmentation.load(place)
@@ -219,7 +219,7 @@ class Recorded:
             raise InputError(f"`--like` {folder}: there is no dictionary, dict.LANG.txt, in {place}")
         if len({path.read_bytes() for path in dictionaries}) > 1:
             raise InputError(f"`--like` {folder}: its languages have dictionaries that differ, but must have the same")
-        record = json.loads((place / RECORD).read_text(encoding="utf-8"))
+        record = json.loads((place / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
         return Recorded(place, record, dictionaries[0])
 
     @property
@@ -231,7 +231,7 @@ class Recorded:
     def files(self) -> list[Path]:
         """All that is copied."""
         names = [self.record[name] for name in KINDS[self.kind].FILES]
-        return [self.folder / RECORD, *(self.folder / name for name in names), self.dictionary]
+        return [self.folder / SEGMENTATION_RECORD, *(self.folder / name for name in names), self.dictionary]
 
     def copy(self, folder: Path, source: str, target: str) -> Segmentation:
         """Write the segmentation into a folder, recorded for other languages."""

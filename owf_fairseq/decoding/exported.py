@@ -17,7 +17,7 @@ from owf_fairseq.files.lines import PathLike
 if TYPE_CHECKING:
     from owf_fairseq.checkpoints.stored_model import StoredModel
 
-RECORD = "export.json"
+EXPORT_RECORD = "export.json"
 FLAGS = "training_flags.json"
 WEIGHTS = "model.bin"
 
@@ -54,14 +54,16 @@ class ExportedModel:
         """
         folder = Path(path)
         try:
-            record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            record = json.loads((folder / EXPORT_RECORD).read_text(encoding="utf-8"))
             complete = record["kind"] == "export" and all(
                 type(record.get(name)) is kind for name, kind in _ENTRIES.items()
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{folder} is no folder that `owf export` made: its {RECORD} can't be read") from error
+            raise InputError(
+                f"{folder} is no folder that `owf export` made: its {EXPORT_RECORD} can't be read"
+            ) from error
         if not complete:
-            raise InputError(f"{folder}/{RECORD} is not complete: export the checkpoint again")
+            raise InputError(f"{folder}/{EXPORT_RECORD} is not complete: export the checkpoint again")
         missing = [name for name in (WEIGHTS, "config.json", FLAGS) if not (folder / name).is_file()]
         if not (folder / "shared_vocabulary.json").is_file():
             both = ("source_vocabulary.json", "target_vocabulary.json")
@@ -106,13 +108,13 @@ class ExportedModel:
         Raises:
             InputError: they describe no model.
         """
-        from owf_fairseq.checkpoints.stored_model import describe
+        from owf_fairseq.checkpoints.stored_model import describe_state
 
         try:
             flags = json.loads((self.folder / FLAGS).read_text(encoding="utf-8"))
         except ValueError as error:
             raise InputError(f"{self.folder / FLAGS} is damaged ({error}): export the checkpoint again") from error
-        return describe({"cfg": flags, "model": {}}, str(self.folder / FLAGS))
+        return describe_state({"cfg": flags, "model": {}}, str(self.folder / FLAGS))
 
 
 _ENTRIES = {

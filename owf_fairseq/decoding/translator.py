@@ -17,7 +17,7 @@ MIN_SOURCE_LENGTH = 8
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredText:
     """A translation of a line.
 
     Attributes:
@@ -114,7 +114,7 @@ class Translator:
         self.capped: list[int] = []
         """Numbers of the lines whose best translation has reached its length cap."""
 
-    def translate(self, lines: Sequence[str], progress: Progress | None = None) -> Iterator[list[Scored]]:
+    def translate(self, lines: Sequence[str], progress: Progress | None = None) -> Iterator[list[ScoredText]]:
         """Translates lines.
 
         Args:
@@ -128,7 +128,9 @@ class Translator:
         for start in range(0, len(lines), self.batching.buffer):
             yield from self._translate_buffer(lines[start : start + self.batching.buffer], start + 1, progress)
 
-    def _translate_buffer(self, lines: Sequence[str], first: int, progress: Progress | None) -> Iterator[list[Scored]]:
+    def _translate_buffer(
+        self, lines: Sequence[str], first: int, progress: Progress | None
+    ) -> Iterator[list[ScoredText]]:
         sources: list[list[str]] = []  # the pieces of every part of every line
         parts_of: list[list[int]] = []  # for each line, the numbers of its parts in `sources`
         for number, line in enumerate(lines, first):
@@ -172,18 +174,18 @@ class Translator:
     def _pieces(self, text: str) -> list[str]:
         return self.segmentation.encode(text).split()
 
-    def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[Scored]:
+    def _joined(self, parts: Sequence[Sequence[Hypothesis]]) -> list[ScoredText]:
         """The n-th best of all parts make a translation of the line; these are given best first."""
         if not parts:
-            return [Scored("", 0.0)]
+            return [ScoredText("", 0.0)]
         if len(parts) == 1:
-            return [Scored(self._text(one), one.score) for one in parts[0]]
+            return [ScoredText(self._text(one), one.score) for one in parts[0]]
         joined = []
         for hypotheses in zip(*parts, strict=False):
             texts = [self._text(one) for one in hypotheses]
             length = sum(len(one.pieces) + 1 for one in hypotheses)
             score = sum(one.log_probability for one in hypotheses) / length**self.options.lenpen
-            joined.append(Scored(self.joint.join(text for text in texts if text), score))
+            joined.append(ScoredText(self.joint.join(text for text in texts if text), score))
         return sorted(joined, key=lambda one: -one.score)
 
     def _text(self, hypothesis: Hypothesis) -> str:

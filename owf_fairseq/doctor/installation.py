@@ -97,7 +97,7 @@ class Facts:
         return ", ".join(names) or "of unknown origin"
 
 
-def collect() -> Facts:
+def installation_facts() -> Facts:
     """Looks at the Python that runs this."""
     facts: dict[str, Any] = {
         "python": tuple(sys.version_info[:3]),

@@ -99,7 +99,7 @@ def export(
             verification.check(found)
         copy_segmentation(recorded, segmentation, folder)
         record = {**backend.exported.record, "verification": asdict(found)}
-        write_json(folder / exported.RECORD, record)
+        write_json(folder / exported.EXPORT_RECORD, record)
         (folder / "README.md").write_text(readme(replace(backend.exported, record=record)), "utf-8")
     return Exported(Path(output), record["parameters"], (Path(output) / exported.WEIGHTS).stat().st_size, found)
 
@@ -153,7 +153,7 @@ def write_model(
         "max_target_length": model.max_decoder_positions() - 1,
         "target_vocabulary_size": len(dictionaries[1]),
     }
-    write_json(folder / exported.RECORD, record)
+    write_json(folder / exported.EXPORT_RECORD, record)
 
 
 @contextmanager

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from owf_fairseq.data.languages import short_code
-from owf_fairseq.data.segmentation import RECORD
-from owf_fairseq.decoding.exported import FLAGS, ExportedModel
-from owf_fairseq.decoding.exported import RECORD as EXPORT_RECORD
+from owf_fairseq.data.segmentation import SEGMENTATION_RECORD
+from owf_fairseq.decoding.exported import EXPORT_RECORD, FLAGS, ExportedModel
 
 
 def readme(model: ExportedModel) -> str:
@@ -47,15 +46,15 @@ def readme(model: ExportedModel) -> str:
 
 
 def _segmentation_files(model: ExportedModel) -> dict[str, str]:
-    record = json.loads((model.folder / RECORD).read_text(encoding="utf-8"))
+    record = json.loads((model.folder / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
     kinds = {"sentencepiece": ("model", "the SentencePiece model"), "moses-bpe": ("codes", "the BPE codes")}
     entry, what = kinds.get(record["type"], ("", ""))
-    return {RECORD: "how text becomes pieces", **({record[entry]: what} if entry else {})}
+    return {SEGMENTATION_RECORD: "how text becomes pieces", **({record[entry]: what} if entry else {})}
 
 
 def example(model: ExportedModel) -> list[str]:
     """Five lines of Python that translate a sentence, without this package."""
-    record = json.loads((model.folder / RECORD).read_text(encoding="utf-8"))
+    record = json.loads((model.folder / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
     translator = 'translator = ctranslate2.Translator(".")'
     options = "beam_size=5, max_decoding_length=250"
     if record["type"] == "sentencepiece":

@@ -9,20 +9,20 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from owf_fairseq.errors import InputError
-from owf_fairseq.paper.results import Key, Ours, Results, configuration_key
+from owf_fairseq.paper.results import ConfigurationKey, Ours, Results, configuration_key
 from owf_fairseq.paper.rows import VOCAB_SIZES, PaperRow, batch_rows, rows, rows_of_table
 from owf_fairseq.tables import DAGGER, Report, number, with_deviation
 
-METRICS = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF", "comet": "COMET"}
+METRIC_TITLES = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF", "comet": "COMET"}
 """In the order of the paper's columns. What it calls BLEU is spBLEU for the ten languages."""
 
 PAIRS = tuple(VOCAB_SIZES)
 """The paper's data."""
 
-BATCH_SIZES = "batch_size"
+BATCH_SIZES_TABLE = "batch_size"
 """The table of the paper's appendix."""
 
-KIND = "report"
+REPORT_KIND = "report"
 """What the JSON says that it is."""
 
 PRINTED = "paper: as printed in Pires et al. 2023, arXiv:2309.01826"
@@ -30,7 +30,7 @@ PRINTED = "paper: as printed in Pires et al. 2023, arXiv:2309.01826"
 
 def tables_of_the_paper() -> list[str]:
     """The names that ``report`` knows."""
-    return [*dict.fromkeys(row.table for row in rows()), BATCH_SIZES]
+    return [*dict.fromkeys(row.table for row in rows()), BATCH_SIZES_TABLE]
 
 
 def report(results: Results, table: str, only_ours: bool = False, pair: str = PAIRS[0]) -> Report:
@@ -45,7 +45,7 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
     Raises:
         InputError: the results are not for this table.
     """
-    if table == BATCH_SIZES:
+    if table == BATCH_SIZES_TABLE:
         return batch_size_report(results)
     of_paper = rows_of_table(table)
     left = dict(results.models)
@@ -68,7 +68,7 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
         for line, both in zip(body, cells, strict=True):
             line += [cell or "-" for cell in both[:shown]]
     data = {
-        "kind": KIND,
+        "kind": REPORT_KIND,
         "table": table,
         "rows": [
             {"paper": row and vars(row) | {"slip": str(row.slip or "")}, "ours": model and vars(model)}
@@ -90,7 +90,7 @@ def _match(row: PaperRow, of_paper: Sequence[PaperRow], ours: Mapping[str, Ours]
     return None
 
 
-def _paper_key(row: PaperRow) -> Key:
+def _paper_key(row: PaperRow) -> ConfigurationKey:
     return configuration_key(row.size, row.configuration, row.shared_ffn_dim)
 
 
@@ -100,7 +100,7 @@ Cells = list[tuple[str, str]]
 
 def _columns(pairs: Sequence[tuple[PaperRow | None, Ours | None]], results: Results) -> list[tuple[str, Cells]]:
     columns: list[tuple[str, Cells]] = []
-    for metric, title in METRICS.items():
+    for metric, title in METRIC_TITLES.items():
         columns.append((title, [(_score(model, metric), _paper_score(row, metric)) for row, model in pairs]))
     columns.append(("tokens/s", [(_rate(model), _paper_rate(row)) for row, model in pairs]))
     columns.append(("speed, %", [(_speed(model), _paper_speed(row)) for row, model in pairs]))
@@ -193,8 +193,8 @@ def batch_size_report(results: Results) -> Report:
     wide = next((model for model in models if model.key == configuration_key("big", "one_wide_ffn", 49_152)), None)
     if base is None or wide is None or not results.batch_sizes:
         raise InputError(
-            f"`--table {BATCH_SIZES}` needs a benchmark of an individual model and of One Wide FFN: `owf benchmark "
-            "owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4 --json FILE`"
+            f"`--table {BATCH_SIZES_TABLE}` needs a benchmark of an individual model and of One Wide FFN: "
+            "`owf benchmark owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4 --json FILE`"
         )
     lengths = results.batch_sizes[0]["lengths"]
     found = {(one["name"], one["batch_size"]): one for one in results.batch_sizes}
@@ -229,4 +229,4 @@ def batch_size_report(results: Results) -> Report:
             *results.notes,
         )
     ]
-    return Report(header, body, {"kind": KIND, "table": BATCH_SIZES, "rows": data}, notes)
+    return Report(header, body, {"kind": REPORT_KIND, "table": BATCH_SIZES_TABLE, "rows": data}, notes)

@@ -15,7 +15,7 @@ from owf_fairseq.files.lines import PathLike
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
 from owf_fairseq.tables import DAGGER
 
-Key = tuple[tuple[str, ...], frozenset[tuple[str, object]], float]
+ConfigurationKey = tuple[tuple[str, ...], frozenset[tuple[str, object]], float]
 """The stacks, a configuration, by the flags that it stands for, and its width as in ``relative_width``."""
 
 
@@ -54,7 +54,7 @@ class Ours:
         return None if self.arch is None else ARCHS[self.arch][0]
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> ConfigurationKey | None:
         """What it has in common with its row of the paper."""
         if self.arch is None:
             return None
@@ -189,7 +189,7 @@ def arch_of_name(name: str) -> tuple[str | None, int | None]:
     return None, None
 
 
-def configuration_key(size: str, configuration: str, ffn_dim: int | None) -> Key:
+def configuration_key(size: str, configuration: str, ffn_dim: int | None) -> ConfigurationKey:
     """What models of different sizes have in common that stand in the same row."""
     return (
         SIZES[size].stacks,

@@ -15,7 +15,7 @@ from owf_fairseq.sharing import SIZES, arch_name
 
 RESULTS = Path(__file__).with_name("results.tsv")
 SIMILARITY_TABLE = "similarity"
-BATCH_SIZES = Path(__file__).with_name("batch_sizes.tsv")
+BATCH_SIZES_FILE = Path(__file__).with_name("batch_sizes.tsv")
 SIMILARITY = Path(__file__).with_name("similarity.tsv")
 
 VOCAB_SIZES = {"en-de": 50_408, "en-ro": 39_840, "multi": 240_014}
@@ -218,7 +218,7 @@ class BatchRow:
 
 def batch_rows() -> list[BatchRow]:
     """The table, in the paper's order."""
-    with BATCH_SIZES.open(encoding="utf-8", newline="") as lines:
+    with BATCH_SIZES_FILE.open(encoding="utf-8", newline="") as lines:
         return [
             BatchRow(
                 batch_size=int(line["batch"]),

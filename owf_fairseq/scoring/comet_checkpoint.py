@@ -22,7 +22,7 @@ from owf_fairseq.errors import InputError, collect
 from owf_fairseq.scoring.comet import CometModel
 from owf_fairseq.scoring.quiet import quietly, reason
 
-LAYOUT = "a COMET model is a folder with `hparams.yaml` and `checkpoints/*.ckpt`"
+COMET_LAYOUT = "a COMET model is a folder with `hparams.yaml` and `checkpoints/*.ckpt`"
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ def _local_checkpoint(model: str) -> Path:
         found = sorted(path.glob("checkpoints/*.ckpt"))
         if len(found) != 1:
             names = ", ".join(file.name for file in found) or "none"
-            raise InputError(f"`--comet-model` {model} must hold one checkpoint, but has {names}: {LAYOUT}")
+            raise InputError(f"`--comet-model` {model} must hold one checkpoint, but has {names}: {COMET_LAYOUT}")
         path = found[0]
     elif not path.is_file():
-        raise InputError(f"`--comet-model` {model} is not there: name a model or a checkpoint; {LAYOUT}")
+        raise InputError(f"`--comet-model` {model} is not there: name a model or a checkpoint; {COMET_LAYOUT}")
     if not (path.parents[1] / "hparams.yaml").is_file():
-        raise InputError(f"`--comet-model` {model} has no {path.parents[1] / 'hparams.yaml'}: {LAYOUT}")
+        raise InputError(f"`--comet-model` {model} has no {path.parents[1] / 'hparams.yaml'}: {COMET_LAYOUT}")
     return path
 
 

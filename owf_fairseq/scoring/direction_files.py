@@ -9,7 +9,7 @@ from pathlib import Path
 
 from owf_fairseq.errors import InputError
 
-LAYOUT = """\
+DIRECTIONS_LAYOUT = """\
 Folders for --directions: of every system one with its hypotheses, one with the references, one with the sources
 (COMET only); the references may lie in the system's folder. The parts of a file's name between dots say what it is:
   en-de.hyp                  hypotheses of the direction en-de (what else is in the name does not matter)

@@ -10,21 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from owf_fairseq.errors import InputError, collect
+from owf_fairseq.errors import InputError, Warn, collect
 from owf_fairseq.scoring.checks import find_warnings
 from owf_fairseq.scoring.direction_files import find_files, sides
 from owf_fairseq.scoring.evaluate import (
-    Scored,
-    Warn,
+    MetricScores,
     cell,
     head,
     named,
-    score,
     score_notes,
+    score_test_sets,
     tokenizer_in_use,
 )
 from owf_fairseq.scoring.inputs import TestSet, read_test_set, unnamed_systems
-from owf_fairseq.scoring.metrics import Metrics, Settings
+from owf_fairseq.scoring.metrics import Metrics, MetricSettings
 from owf_fairseq.tables import Report, number
 
 
@@ -34,14 +33,14 @@ def evaluate_directions(
     source: str | None = None,
     *,
     baseline: str | None = None,
-    settings: Settings | None = None,
+    settings: MetricSettings | None = None,
     warn: Warn = print,
     problems: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Scores systems on many directions, each with BLEU's tokenizer for its target language.
 
     Args:
-        hypotheses: folders, each a path or ``NAME=PATH``; see ``direction_files.LAYOUT`` for the files in them.
+        hypotheses: folders, each a path or ``NAME=PATH``; for their files see ``DIRECTIONS_LAYOUT``.
         references, source: folders.
         baseline: the name or folder of a system, to which all others are compared.
         settings: the metrics and their settings.
@@ -55,7 +54,7 @@ def evaluate_directions(
     Raises:
         InputError: with every problem of the folders, the files, the metrics and what they need.
     """
-    settings = settings or Settings()
+    settings = settings or MetricSettings()
     metrics = Metrics(settings)
     problems = list(problems)
     systems, base = collect(problems, lambda: named(hypotheses, baseline, "folder")) or (
@@ -82,7 +81,7 @@ def evaluate_directions(
     )
     for warning in warnings:
         warn(warning)
-    scored = score(test_sets, base, metrics)
+    scored = score_test_sets(test_sets, base, metrics)
     return {
         **head(scored, base, settings, metrics),
         "segments": sum(test_set.segments for test_set in test_sets.values()),
@@ -134,7 +133,7 @@ def input_files(
     ]
 
 
-def _counts(scored: Scored, system: str, baseline: str) -> dict[str, int]:
+def _counts(scored: MetricScores, system: str, baseline: str) -> dict[str, int]:
     """In how many directions a system differs significantly from the baseline."""
     differences = [
         scores[system].score - scores[baseline].score
@@ -145,7 +144,7 @@ def _counts(scored: Scored, system: str, baseline: str) -> dict[str, int]:
     return {"better": better, "worse": len(differences) - better, "of": len(scored.by_test_set)}
 
 
-def report(data: Mapping[str, Any], decimals: int = 1) -> Report:
+def directions_report(data: Mapping[str, Any], decimals: int = 1) -> Report:
     """The table: a row for each direction, and one for all together.
 
     Args:

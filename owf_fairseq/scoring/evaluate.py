@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from owf_fairseq import __version__
-from owf_fairseq.errors import InputError, collect
+from owf_fairseq.errors import InputError, Warn, collect
 from owf_fairseq.progress import Progress
 from owf_fairseq.scoring.checks import find_warnings
 from owf_fairseq.scoring.inputs import TestSet, name_systems, read_test_set, unnamed_systems
-from owf_fairseq.scoring.metrics import METRICS, Metrics, Settings, Statistics, bleu_tokenizer
+from owf_fairseq.scoring.metrics import METRICS, Metrics, MetricSettings, Statistics, bleu_tokenizer
 from owf_fairseq.scoring.significance import LEVEL, SystemScore, score_systems
 from owf_fairseq.tables import DAGGER, Report, number
 
-KIND = "evaluation"
+EVALUATION_KIND = "evaluation"
 """What the JSON says that it is."""
-
-Warn = Callable[[str], None]
 
 
 def evaluate(
@@ -30,7 +28,7 @@ def evaluate(
     *,
     baseline: str | None = None,
     language: str | None = None,
-    settings: Settings | None = None,
+    settings: MetricSettings | None = None,
     warn: Warn = print,
     problems: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -52,7 +50,7 @@ def evaluate(
     Raises:
         InputError: with every problem of the files, the metrics and what they need.
     """
-    settings = settings or Settings()
+    settings = settings or MetricSettings()
     metrics = Metrics(settings)
     problems = list(problems)
     paths, base = collect(problems, lambda: named(hypotheses, baseline)) or (unnamed_systems(hypotheses), None)
@@ -63,7 +61,7 @@ def evaluate(
     warnings = find_warnings(test_set, tokenizer_in_use(settings, language))
     for warning in warnings:
         warn(warning)
-    scored = score({"": test_set}, base, metrics)
+    scored = score_test_sets({"": test_set}, base, metrics)
     return {
         **head(scored, base, settings, metrics),
         "target_language": language,
@@ -97,7 +95,7 @@ def named(hypotheses: Sequence[str], baseline: str | None, kind: str = "file") -
 
 
 @dataclass(frozen=True)
-class Scored:
+class MetricScores:
     """One metric's scores, by system.
 
     Attributes:
@@ -111,7 +109,9 @@ class Scored:
     signature: str
 
 
-def score(test_sets: Mapping[str, TestSet], baseline: str | None, metrics: Metrics) -> dict[str, Scored]:
+def score_test_sets(
+    test_sets: Mapping[str, TestSet], baseline: str | None, metrics: Metrics
+) -> dict[str, MetricScores]:
     """Scores all systems on all test sets.
 
     Args:
@@ -150,7 +150,7 @@ def score(test_sets: Mapping[str, TestSet], baseline: str | None, metrics: Metri
             together = next(iter(by_test_set.values()))
             if len(test_sets) > 1:
                 together, _ = score_systems(bound, everything, baseline, samples)
-            scored[metric] = Scored(by_test_set, together, _joint_signature(signatures))
+            scored[metric] = MetricScores(by_test_set, together, _joint_signature(signatures))
     return scored
 
 
@@ -164,16 +164,18 @@ def _joint_signature(signatures: Sequence[Any]) -> str:
     return str(joint)
 
 
-def tokenizer_in_use(settings: Settings, language: str | None) -> str | None:
+def tokenizer_in_use(settings: MetricSettings, language: str | None) -> str | None:
     """BLEU's tokenizer, None if BLEU is not among the metrics."""
     return (settings.tokenize or bleu_tokenizer(language)) if "bleu" in settings.metrics else None
 
 
-def head(scored: Mapping[str, Scored], baseline: str | None, settings: Settings, metrics: Metrics) -> dict[str, Any]:
+def head(
+    scored: Mapping[str, MetricScores], baseline: str | None, settings: MetricSettings, metrics: Metrics
+) -> dict[str, Any]:
     """What the JSON of every evaluation begins with."""
     significance = {"baseline": baseline, "test": "paired bootstrap resampling", "level": LEVEL}
     return {
-        "kind": KIND,
+        "kind": EVALUATION_KIND,
         "versions": versions("comet" in metrics.names),
         "metrics": {
             name: {"name": METRICS[name], "signature": scored[name].signature, **metrics.facts(name)}
@@ -190,7 +192,7 @@ def versions(comet: bool) -> dict[str, str]:
     return {"owf_fairseq": __version__, "python": platform.python_version(), **found}
 
 
-def report(data: Mapping[str, Any], decimals: int = 1) -> Report:
+def evaluation_report(data: Mapping[str, Any], decimals: int = 1) -> Report:
     """The table of one test set.
 
     Args:

@@ -49,7 +49,7 @@ class Metric(Protocol):
 
 
 @dataclass(frozen=True)
-class Settings:
+class MetricSettings:
     """What is measured, and how.
 
     Attributes:
@@ -79,7 +79,7 @@ class Metrics:
         settings: which.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MetricSettings) -> None:
         self.settings = settings
         self.names = list(dict.fromkeys(settings.metrics))
         self._comet: CometModel | None = None

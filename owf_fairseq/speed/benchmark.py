@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 
 from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.search import SearchOptions
-from owf_fairseq.errors import InputError, collect
+from owf_fairseq.errors import InputError, Warn, collect
 from owf_fairseq.files.lines import read_lines
 from owf_fairseq.progress import Progress
 from owf_fairseq.speed.benchmark_export import exported
-from owf_fairseq.speed.benchmark_models import Candidate, Loading, describe
+from owf_fairseq.speed.benchmark_models import Candidate, Loading, describe_candidate
 from owf_fairseq.speed.benchmark_names import Named
-from owf_fairseq.speed.measurement import Setting, cut_into_batches, draw_batches, measure, number_of_turns
+from owf_fairseq.speed.measurement import SpeedSetting, cut_into_batches, draw_batches, measure, number_of_turns
 
 if TYPE_CHECKING:
     from owf_fairseq.decoding.search import Backend
     from owf_fairseq.speed.calibration import Calibration
     from owf_fairseq.speed.report import Data
-
-Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class BenchmarkOptions:
         return problems
 
 
-def prepare(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOptions) -> list[Candidate]:
+def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOptions) -> list[Candidate]:
     """Looks at everything that was given, before anything that takes long.
 
     Raises:
@@ -126,7 +124,7 @@ def prepare(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOpti
     needs_text = options.input is not None
     more = (options.vocab_size, options.data, needs_text, options.segmentation)
     for one in named:
-        found = collect(problems, partial(describe, one, flags if one.is_arch else (), *more))
+        found = collect(problems, partial(describe_candidate, one, flags if one.is_arch else (), *more))
         candidates += [found] if found is not None else []
     for candidate in candidates if options.input is None else ():
         limits = (candidate.max_source_length, candidate.max_target_length)
@@ -145,7 +143,7 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
     """Measures.
 
     Args:
-        candidates: see ``prepare``.
+        candidates: see ``prepare_benchmark``.
         options: how.
         warn: is told what the user should know.
 
@@ -183,7 +181,7 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
 
 
 def peaks_of(
-    candidates: Sequence[Candidate], settings: Sequence[Setting], options: BenchmarkOptions
+    candidates: Sequence[Candidate], settings: Sequence[SpeedSetting], options: BenchmarkOptions
 ) -> list[list[int | None]]:
     """Peak memory of every model in every setting, for its largest batch; see ``memory.peak_memory``."""
     from owf_fairseq.speed.memory import peak_memory
@@ -200,7 +198,7 @@ def peaks_of(
     return peaks
 
 
-def random_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[Setting]:
+def random_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[SpeedSetting]:
     """Random sentences of equal length, and targets of a fixed one, for all pairs of lengths and all batch sizes."""
     if any(backend.source_symbols != backends[0].source_symbols for backend in backends):
         warn(
@@ -213,14 +211,14 @@ def random_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn
         for batch_size in options.batch_sizes:
             number = -(-(options.sentences or _RANDOM_SENTENCES) // batch_size)
             drawn = [draw_batches(backend.source_symbols, source, batch_size, number) for backend in backends]
-            settings.append(Setting(batch_size, search, drawn, (source, target)))
+            settings.append(SpeedSetting(batch_size, search, drawn, (source, target)))
     return settings
 
 
 _RANDOM_SENTENCES = 10
 
 
-def text_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[Setting]:
+def text_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[SpeedSetting]:
     """The sentences of the text, those of like length together, for all batch sizes.
 
     Raises:
@@ -245,7 +243,7 @@ def text_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: 
         warn("the models cut the text into different pieces: their tokens/s are of different tokens")
     of_models = [list(own) for own in zip(*kept, strict=True)]
     search = SearchOptions(beam=options.beam)
-    return [Setting(size, search, cut_into_batches(of_models, size)) for size in options.batch_sizes]
+    return [SpeedSetting(size, search, cut_into_batches(of_models, size)) for size in options.batch_sizes]
 
 
 def _text(options: BenchmarkOptions) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from owf_fairseq.errors import InputError
-from owf_fairseq.speed.benchmark import BenchmarkOptions, prepare
+from owf_fairseq.speed.benchmark import BenchmarkOptions, prepare_benchmark
 from owf_fairseq.speed.benchmark_models import Candidate, Loading
 from owf_fairseq.speed.benchmark_names import Named
 
@@ -36,7 +36,7 @@ class DirectionCandidate(Candidate):
 
 
 def prepare_direction(named: Sequence[Named], direction: str, options: BenchmarkOptions) -> list[DirectionCandidate]:
-    """Looks at everything that was given, as ``benchmark.prepare`` does; ``benchmark.benchmark`` then measures.
+    """Looks at everything that was given, as ``benchmark.prepare_benchmark`` does; ``benchmark`` then measures.
 
     Args:
         named: checkpoints of multilingual models.
@@ -49,4 +49,4 @@ def prepare_direction(named: Sequence[Named], direction: str, options: Benchmark
     archs = [one.model for one in named if one.is_arch]
     if archs:
         raise InputError(f"{', '.join(archs)}: a direction is of a checkpoint, and an arch has none")
-    return [DirectionCandidate(**vars(one), direction=direction) for one in prepare(named, (), options)]
+    return [DirectionCandidate(**vars(one), direction=direction) for one in prepare_benchmark(named, (), options)]

@@ -18,7 +18,7 @@ def exported(candidates: Sequence[Candidate], data: str | None = None) -> Iterat
     """Yields the models; those for CTranslate2 are in folders that are there until the end.
 
     Args:
-        candidates: see ``benchmark.prepare``.
+        candidates: see ``benchmark.prepare_benchmark``.
         data: the folder of checkpoints' binary data, if it is not where they were trained.
 
     Raises:
@@ -39,7 +39,7 @@ def exported(candidates: Sequence[Candidate], data: str | None = None) -> Iterat
 def _export(candidate: Candidate, folder: Path, data: str | None) -> None:
     from owf_fairseq.checkpoints.stored_model import read_model
     from owf_fairseq.data.recorded import find_data
-    from owf_fairseq.data.segmentation import RECORD
+    from owf_fairseq.data.segmentation import SEGMENTATION_RECORD
     from owf_fairseq.decoding.fairseq_backend import FairseqBackend
     from owf_fairseq.export.export import write_model, write_stored
     from owf_fairseq.export.folder import copy_segmentation
@@ -58,5 +58,5 @@ def _export(candidate: Candidate, folder: Path, data: str | None) -> None:
     stored = read_model(named.model)
     recorded = find_data(stored.state, named.model, data)
     write_stored(stored, recorded, folder, named.choice.quantization)
-    if (recorded.folder / RECORD).exists():  # else `--segmentation` says it, or no text is measured
+    if (recorded.folder / SEGMENTATION_RECORD).exists():  # else `--segmentation` says it, or no text is measured
         copy_segmentation(recorded, None, folder)

@@ -149,7 +149,7 @@ def arch_flags(arch: str, flags: Sequence[str]) -> Namespace:
     return args
 
 
-def describe(
+def describe_candidate(
     named: Named,
     flags: Sequence[str],
     vocab_size: int,
@@ -202,7 +202,7 @@ def describe(
 
 
 def _describe_exported(named: Named, needs_text: bool, segmentation: str | None) -> Candidate:
-    """What a folder says of its model; see ``describe``."""
+    """What a folder says of its model; see ``describe_candidate``."""
     from owf_fairseq.decoding.exported import ExportedModel, check_installed
 
     check_installed()

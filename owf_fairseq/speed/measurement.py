@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 from owf_fairseq.decoding.search import Backend, SearchOptions
 from owf_fairseq.progress import Progress
 
-Batch = Sequence[Sequence[str]]
+Sentences = Sequence[Sequence[str]]
 OUT_OF_MEMORY = "out of memory"
 
 
 @dataclass(frozen=True)
-class Setting:
+class SpeedSetting:
     """What is decoded in one row of the table.
 
     Attributes:
@@ -36,7 +36,7 @@ class Setting:
 
     batch_size: int
     options: SearchOptions
-    batches: Sequence[Sequence[Batch]]
+    batches: Sequence[Sequence[Sentences]]
     lengths: tuple[int, int] | None = None
 
     def source_length(self, model: int) -> float:
@@ -93,7 +93,7 @@ class Spread:
 
 def measure(
     backends: Sequence[Backend],
-    settings: Sequence[Setting],
+    settings: Sequence[SpeedSetting],
     progress: Progress,
     runs: int = 5,
     warmup: int = 1,
@@ -131,14 +131,14 @@ def measure(
     return results
 
 
-def number_of_turns(settings: Sequence[Setting], runs: int) -> int:
+def number_of_turns(settings: Sequence[SpeedSetting], runs: int) -> int:
     """How many batches are decoded by all models."""
     return runs * sum(len(setting.batches[0]) for setting in settings)
 
 
 def _one_run(
     backends: Sequence[Backend],
-    setting: Setting,
+    setting: SpeedSetting,
     measurements: Sequence[Measurement],
     run: int,
     clock: Callable[[], float],
@@ -167,7 +167,7 @@ def _one_run(
             progress.advance(1)
 
 
-def _timed(backend: Backend, batch: Batch, options: SearchOptions, clock: Callable[[], float]) -> tuple[float, int]:
+def _timed(backend: Backend, batch: Sentences, options: SearchOptions, clock: Callable[[], float]) -> tuple[float, int]:
     """Seconds of a search, and pieces of the best hypotheses."""
     backend.synchronize()
     begun = clock()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from owf_fairseq.decoding.search import SearchOptions
-from owf_fairseq.speed.measurement import Batch, is_lack_of_memory
+from owf_fairseq.speed.measurement import Sentences, is_lack_of_memory
 
 if TYPE_CHECKING:
     from owf_fairseq.speed.benchmark_models import Candidate, Loading
@@ -29,7 +29,7 @@ _STATUS, _CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 def peak_memory(
     candidate: Candidate,
-    batch: Batch,
+    batch: Sentences,
     options: SearchOptions,
     loading: Loading,
 ) -> int | None:
@@ -56,7 +56,7 @@ def peak_memory(
 
 def _in_this_process(
     candidate: Candidate,
-    batch: Batch,
+    batch: Sentences,
     options: SearchOptions,
     loading: Loading,
 ) -> int:

@@ -12,7 +12,7 @@ from owf_fairseq.cost_model.speed_tables import TEXT, Entry, batch_size_table, m
 from owf_fairseq.decoding.backends import FAIRSEQ
 from owf_fairseq.speed.benchmark_models import Candidate
 from owf_fairseq.speed.calibration import Calibration
-from owf_fairseq.speed.measurement import OUT_OF_MEMORY, Measurement, Setting, Spread
+from owf_fairseq.speed.measurement import OUT_OF_MEMORY, Measurement, SpeedSetting, Spread
 from owf_fairseq.tables import Report, number, with_deviation
 
 Data = dict[str, Any]
@@ -33,7 +33,7 @@ class Measured:
 
     candidates: Sequence[Candidate]
     precisions: Sequence[str]
-    settings: Sequence[Setting]
+    settings: Sequence[SpeedSetting]
     measurements: Sequence[Sequence[Measurement]]
     peak_memory: Sequence[Sequence[int | None]] = ()
     calibration: Calibration | None = None
@@ -112,7 +112,7 @@ def _spread(values: Sequence[float]) -> Data | None:
     return None if spread is None else {**asdict(spread), "by_run": list(values)}
 
 
-def tables(data: Data) -> list[Report]:
+def benchmark_tables(data: Data) -> list[Report]:
     """The models; their speeds; and, for several batch sizes, the table of the paper's appendix."""
     entries, names = data["measurements"], [model["name"] for model in data["models"]]
     found = [models_table(data), speeds_table(data)]

@@ -14,7 +14,7 @@ from owf_fairseq import USER_DIR
 from owf_fairseq.doctor.installation import machine_facts
 from owf_fairseq.files.lines import write_lines
 
-RECORD = "resolved.yaml"
+TRAINING_RECORD = "resolved.yaml"
 
 HEADER = (
     "# What `owf train` gave to fairseq-train for the checkpoints of this folder (true: the flag without a value), and "
@@ -83,7 +83,7 @@ class _AsTyped(yaml.SafeDumper):
 def write_record(folder: Path, record: Record) -> None:
     """Writes it into the folder of the training, whole or not at all."""
     text = yaml.dump(record, Dumper=_AsTyped, sort_keys=False, allow_unicode=True, width=10**6)
-    write_lines(folder / RECORD, [HEADER, *text.rstrip("\n").split("\n")])
+    write_lines(folder / TRAINING_RECORD, [HEADER, *text.rstrip("\n").split("\n")])
 
 
 def check_record(folder: Path, record: Record) -> list[str]:
@@ -92,7 +92,7 @@ def check_record(folder: Path, record: Record) -> list[str]:
     Returns:
         The problems, to be reported with the command's others; none if the folder has no checkpoints, or no record.
     """
-    file = folder / RECORD
+    file = folder / TRAINING_RECORD
     if not file.is_file() or not any(folder.glob("checkpoint*.pt")):
         return []
     try:

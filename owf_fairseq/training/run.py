@@ -19,7 +19,7 @@ from owf_fairseq.files.outputs import check_output_file
 from owf_fairseq.training.config import Setting, find_config, read_config
 from owf_fairseq.training.fairseq_flags import DATA, FairseqFlags, Values, parse
 from owf_fairseq.training.processes import Batch, Launch, find_launch
-from owf_fairseq.training.record import RECORD, Record, check_record, make_record, write_record
+from owf_fairseq.training.record import TRAINING_RECORD, Record, check_record, make_record, write_record
 
 HALF_PRECISION = ("fp16", "memory-efficient-fp16")
 
@@ -98,7 +98,7 @@ class Training:
             )
         return [
             *problems,
-            *check_output_file("--save-dir", self.folder / RECORD, overwrite=True),
+            *check_output_file("--save-dir", self.folder / TRAINING_RECORD, overwrite=True),
             *check_record(self.folder, self.record()),
         ]
 

@@ -10,8 +10,8 @@ from owf_fairseq.analysis.cka import cka
 from owf_fairseq.analysis.lns import lns
 from owf_fairseq.analysis.output import as_json
 from owf_fairseq.analysis.representations import Stack
-from owf_fairseq.analysis.similarity import Distinct, compare_models, corresponding, redundancy, score
-from owf_fairseq.analysis.tables import COLUMNS, HEADINGS, tables, with_headings
+from owf_fairseq.analysis.similarity import Distinct, compare_models, corresponding, redundancy, summary_score
+from owf_fairseq.analysis.tables import COLUMNS, HEADINGS, similarity_tables, with_headings
 from owf_fairseq.paper.rows import SIMILARITY_SLIPS, similarity_rows
 
 MODULES, LAYERS = ["0.sa", "0.ffn", "1.sa", "1.ffn"], ["0", "1"]
@@ -65,7 +65,7 @@ def analysis():
 
 
 DATA = analysis()
-TABLES = tables(DATA)
+TABLES = similarity_tables(DATA)
 
 
 def row(table, name):
@@ -94,7 +94,7 @@ def test_where_components_differ_whole_layers_are_compared():
 def test_with_other_numbers_of_layers_nothing_is_compared():
     assert row("raw", "deeper")["decoder_cka"] == pytest.approx(0.8)  # its modules are the same here
     assert row("layers", "deeper")["decoder_cka"] is None
-    assert score(stack(["0.sa"], ["0"], [0] * 6), "cka") is None
+    assert summary_score(stack(["0.sa"], ["0"], [0] * 6), "cka") is None
     assert corresponding([[]], {"modules": [], "layers": []}, {"modules": [], "layers": []}, "modules") is None
 
 
@@ -114,7 +114,7 @@ def test_normalised_by_the_mean_of_the_benchmarks():
 
 def test_without_benchmarks_there_is_no_normalised_table():
     few = {**DATA, "models": [model for model in DATA["models"] if model["role"] != "benchmark"]}
-    made = tables(few)
+    made = similarity_tables(few)
     assert list(made) == ["raw", "layers", "redundancy"]
     assert "--benchmark" in made["raw"].as_text()
 
@@ -139,7 +139,7 @@ def test_the_papers_numbers_stand_beside_no_other_baseline():
     """In the paper all are compared with the individual encoder-decoder model."""
     for arch, widths in (("owf_decoder_only", {"encoder": None, "decoder": 4096}), ("owf_small_no_dec", {})):
         base = {**DATA["models"][0], "arch": arch, "ffn_dims": widths or {"encoder": 256, "decoder": None}}
-        made = tables({**DATA, "models": [base, *DATA["models"][1:]]})
+        made = similarity_tables({**DATA, "models": [base, *DATA["models"][1:]]})
         assert {one["paper_row"] for one in made["raw"].data} == {None}
         assert "paper" not in made["raw"].header
 
@@ -234,6 +234,6 @@ def test_a_slip_is_said_where_its_row_is_shown():
     assert "follow" not in TABLES["normalised"].as_text()
     shared = facts("shared", "compared", "owf_small_shared_enc", {"encoder": 256, "decoder": 256},
                    **DATA["models"][0]["stacks"])  # fmt: skip
-    made = tables({**DATA, "models": [*DATA["models"], shared]})
+    made = similarity_tables({**DATA, "models": [*DATA["models"], shared]})
     assert "encoder LNS of SharedEnc does not follow" in made["normalised"].as_markdown()
     assert "follow" not in made["raw"].as_markdown()

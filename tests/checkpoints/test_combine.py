@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from owf_fairseq.checkpoints.combine import FFN, average, concatenate, different, mean, widen, zero
+from owf_fairseq.checkpoints.combine import FFN, average_ffns, concatenate, different, mean, widen, zero
 
 DIM = 6
 
@@ -34,7 +34,7 @@ def test_concatenated_ffns_give_the_mean_of_their_outputs(x, activation):
 
 def test_averaged_ffns_have_the_mean_of_their_weights_and_not_of_their_outputs(x):
     ffns = [random_ffn(4, seed) for seed in (1, 2, 3)]
-    combined = average(ffns)
+    combined = average_ffns(ffns)
     assert torch.allclose(combined.fc2_weight, sum(ffn.fc2_weight for ffn in ffns) / 3)
     assert torch.allclose(combined.fc1_bias, sum(ffn.fc1_bias for ffn in ffns) / 3)
     outputs = sum(apply(ffn, x, torch.relu) for ffn in ffns) / 3

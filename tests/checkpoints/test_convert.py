@@ -7,7 +7,7 @@ from models_for_tests import all_weights, checkpoint_of, make_batch, make_model,
 from omegaconf import OmegaConf
 
 from owf_fairseq.checkpoints.convert import convert
-from owf_fairseq.checkpoints.stored_model import describe
+from owf_fairseq.checkpoints.stored_model import describe_state
 from owf_fairseq.errors import InputError
 from owf_fairseq.models import OwfTransformerModel
 
@@ -20,7 +20,7 @@ NORMS = pytest.mark.parametrize("norm", [[], PRE_NORM], ids=["post-norm", "pre-n
 def stored(arch, *flags, seed=1):
     """A model with random weights, and the checkpoint of it."""
     model = make_model(arch, *SHARE, *flags, seed=seed)
-    return model, describe(checkpoint_of(model, parse(arch, *SHARE, *flags)), "source.pt")
+    return model, describe_state(checkpoint_of(model, parse(arch, *SHARE, *flags)), "source.pt")
 
 
 def load(converted):
@@ -90,7 +90,7 @@ def test_a_layer_norm_that_moves_takes_gain_and_bias_along():
 
 def test_there_and_back_is_bitwise():
     model, source = stored("owf_tiny_cycle_2")
-    untied = describe(convert(source, "individual").state, "untied.pt")
+    untied = describe_state(convert(source, "individual").state, "untied.pt")
     for init in ("mean", "concat"):
         back = convert(untied, "owf_tiny_cycle_2", init=init)
         assert back.exact
@@ -280,4 +280,4 @@ def test_flags_that_describe_no_model_are_refused():
     _, source = stored("owf_tiny")
     source.state["cfg"]["model"].encoder_layers = "six"
     with pytest.raises(InputError, match="source.pt: its flags describe no model"):
-        describe(source.state, "source.pt")
+        describe_state(source.state, "source.pt")

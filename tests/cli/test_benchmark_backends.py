@@ -7,7 +7,7 @@ import pytest
 from owf_fairseq import cli
 from owf_fairseq.decoding.backends import Choice
 from owf_fairseq.errors import InputError
-from owf_fairseq.speed.benchmark import BenchmarkOptions, prepare
+from owf_fairseq.speed.benchmark import BenchmarkOptions, prepare_benchmark
 from owf_fairseq.speed.benchmark_names import Named, with_backends
 
 FAST = ["--cpu", "--runs", "1", "--warmup", "0", "--sentences", "2", "--beam", "2", "--lengths", "3/4"]
@@ -53,7 +53,9 @@ def test_equal_backends_and_names():
 
 
 def test_a_search_has_as_many_threads_as_asked_for(exported_copier):
-    (candidate,) = prepare([Named("a", str(exported_copier), Choice("ctranslate2"))], (), BenchmarkOptions(threads=2))
+    (candidate,) = prepare_benchmark(
+        [Named("a", str(exported_copier), Choice("ctranslate2"))], (), BenchmarkOptions(threads=2)
+    )
     assert candidate.load(BenchmarkOptions(threads=2).loading(candidate)).threads == 2
 
 

@@ -151,7 +151,7 @@ def test_what_a_gpu_runs(architectures, capability, runs):
 
 
 def test_this_installation():
-    facts = installation.collect()
+    facts = installation.installation_facts()
     assert facts.torch_version
     assert (facts.fairseq_error, facts.torch_error, facts.plugin_error) == ("", "", "")
     assert facts.fairseq_location
@@ -203,7 +203,7 @@ def test_every_copy_on_the_path_is_found(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("facts", "status"), [(GOOD, 0), (good_but(**NO_FAIRSEQ, torch_version=None), 1)])
 def test_what_it_prints(facts, status, capsys, monkeypatch):
-    monkeypatch.setattr(command, "collect", lambda: facts)
+    monkeypatch.setattr(command, "installation_facts", lambda: facts)
     assert cli.main(["doctor"]) == status
     out = capsys.readouterr().out
     lines = out.splitlines()
@@ -218,13 +218,13 @@ def test_what_it_prints(facts, status, capsys, monkeypatch):
 
 
 def test_gpus_are_named(capsys, monkeypatch):
-    monkeypatch.setattr(command, "collect", lambda: good_but(**GPU, gpus=(H200,)))
+    monkeypatch.setattr(command, "installation_facts", lambda: good_but(**GPU, gpus=(H200,)))
     assert cli.main(["doctor"]) == 0
     assert "13.0  (H200 sm_90; torch is built for sm_75" in capsys.readouterr().out
 
 
 def test_json(capsys, monkeypatch):
-    monkeypatch.setattr(command, "collect", lambda: good_but(**GPU, gpus=(V100,)))
+    monkeypatch.setattr(command, "installation_facts", lambda: good_but(**GPU, gpus=(V100,)))
     assert cli.main(["doctor", "--json"]) == 1
     printed = json.loads(capsys.readouterr().out)
     assert printed["fairseq_distributions"] == {"ve-fairseq": "0.12.3"}

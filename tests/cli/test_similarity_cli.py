@@ -14,9 +14,9 @@ from owf_fairseq.analysis import models as analysed_models
 from owf_fairseq.analysis.cka import cka
 from owf_fairseq.analysis.lns import lns
 from owf_fairseq.analysis.neighbors import nearest
-from owf_fairseq.analysis.preparation import doubts, prepare
+from owf_fairseq.analysis.preparation import doubts, prepare_analysis
 from owf_fairseq.analysis.representations import STACKS, represent
-from owf_fairseq.analysis.settings import Settings
+from owf_fairseq.analysis.settings import AnalysisSettings
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 from owf_fairseq.decoding.forced import numbers
@@ -245,11 +245,11 @@ def test_neighbors_side_by_side(models, tmp_path):
 
 def test_doubts(models, texts):
     lines = [str(path) for path in texts[1::2]]
-    prepared = prepare([str(models["model"]), f"b={models['far']}"], [], *lines, Settings())
+    prepared = prepare_analysis([str(models["model"]), f"b={models['far']}"], [], *lines, AnalysisSettings())
     assert ["dimensions" in text for text in doubts(prepared)] == [True]
     enough = replace(prepared, kept=list(range(97)))
     assert doubts(enough) == []
-    assert doubts(replace(prepared, settings=Settings(debiased=True))) == []
+    assert doubts(replace(prepared, settings=AnalysisSettings(debiased=True))) == []
     same = replace(prepared.models[1], facts={**prepared.models[1].facts, "seed": 1})
     (said,) = doubts(replace(enough, models=[prepared.models[0], same, prepared.models[2]]))
     assert "b was trained with the seed of model, 1" in said
@@ -257,14 +257,17 @@ def test_doubts(models, texts):
 
 def test_the_random_model_begins_with_no_models_weights(models, texts):
     lines = [str(path) for path in texts[1::2]]
-    prepared = prepare([str(models["model"])], [], *lines, Settings())
-    baseline, random = (model.load(Settings()) for model in prepared.models)
+    prepared = prepare_analysis([str(models["model"])], [], *lines, AnalysisSettings())
+    baseline, random = (model.load(AnalysisSettings()) for model in prepared.models)
     assert prepared.models[1].seed == 1000
     state = read_checkpoint(models["model"])
     state["cfg"]["common"]["seed"] = 1000
     other = models["model"].with_name("other.pt")
     torch.save(state, other)
-    assert prepare([str(models["model"]), f"other={other}"], [], *lines, Settings()).models[-1].seed == 1001
+    assert (
+        prepare_analysis([str(models["model"]), f"other={other}"], [], *lines, AnalysisSettings()).models[-1].seed
+        == 1001
+    )
     other.unlink()
     for (name, one), (_, other) in zip(baseline.named_parameters(), random.named_parameters(), strict=True):
         if one.dim() == 2:

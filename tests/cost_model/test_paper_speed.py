@@ -41,7 +41,7 @@ def test_batch_table_is_the_papers():
     theirs = REPOSITORY.parent / "shared" / "paper" / "batch_size.tsv"
     if not theirs.exists():
         pytest.skip(f"{theirs.name} of the paper's tables is not beside the repository")
-    assert paper.BATCH_SIZES.read_text() == theirs.read_text()
+    assert paper.BATCH_SIZES_FILE.read_text() == theirs.read_text()
 
 
 def test_predicted_speed_ups_are_near_the_papers():

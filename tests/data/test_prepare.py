@@ -13,7 +13,7 @@ from fairseq_for_tests import run
 from prepare_for_tests import SIZE, files_of, read_binary, sentences, write_corpus
 
 from owf_fairseq.data.prepare import Prepared, prepare
-from owf_fairseq.data.segmentation import RECORD, SPECIALS, Segmentation, clean
+from owf_fairseq.data.segmentation import SEGMENTATION_RECORD, SPECIALS, Segmentation, clean
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import read_lines, write_lines
 
@@ -82,10 +82,10 @@ def test_same_bytes_each_time(corpus: dict[str, str], made: tuple[Path, Prepared
 
 def test_the_record_is_enough_to_segment(made: tuple[Path, Prepared]) -> None:
     folder, _ = made
-    record = json.loads((folder / RECORD).read_text())
+    record = json.loads((folder / SEGMENTATION_RECORD).read_text())
     assert (record["type"], record["source"], record["target"]) == ("sentencepiece", "en", "de")
     assert not os.path.isabs(record["model"])
-    assert str(folder.parent) not in (folder / RECORD).read_text()
+    assert str(folder.parent) not in (folder / SEGMENTATION_RECORD).read_text()
     assert str(folder.parent).encode() not in (folder / record["model"]).read_bytes()
 
 
@@ -219,7 +219,7 @@ def test_a_folder_without_a_usable_record(made: tuple[Path, Prepared], tmp_path:
         ('{"type": "other", "model": "m", "source": "a", "target": "b"}', "is of type 'other'"),
         ('{"type": "sentencepiece", "model": "m", "source": "a", "target": "b"}', "names m, which is not in"),
     ]:
-        (tmp_path / RECORD).write_text(record)
+        (tmp_path / SEGMENTATION_RECORD).write_text(record)
         with pytest.raises(InputError, match=message):
             Segmentation.load(tmp_path)
 

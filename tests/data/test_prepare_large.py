@@ -250,7 +250,7 @@ def test_a_sample_is_of_the_size_asked_for_and_from_all_parts(
         drawn[learning.sample] = sides
         return train(folder, type(text)(text.source, text.target, tuple(sides)), learning)
 
-    monkeypatch.setattr(preparation, "train", kept)
+    monkeypatch.setattr(preparation, "learn_segmentation", kept)
     for sample in (PAIRS, 60):
         prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE, sample=sample, workers=1)
     texts = [read_lines(f"{corpus['train']}.{lang}") for lang in ("en", "de")]

@@ -6,7 +6,7 @@ import pytest
 
 from owf_fairseq import cli
 from owf_fairseq.data.languages import has_spaces, short_code
-from owf_fairseq.data.segmentation import KINDS, RECORD, Segmentation
+from owf_fairseq.data.segmentation import KINDS, SEGMENTATION_RECORD, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import read_lines
 
@@ -70,9 +70,9 @@ def test_text_in_pieces_is_left_as_it_is():
 
 def test_damaged_files_are_named(prepared, tmp_path):
     kind, folder = prepared
-    record = json.loads((folder / RECORD).read_text())
+    record = json.loads((folder / SEGMENTATION_RECORD).read_text())
     for name in KINDS[kind].FILES:
-        (tmp_path / RECORD).write_text(json.dumps(record))
+        (tmp_path / SEGMENTATION_RECORD).write_text(json.dumps(record))
         with pytest.raises(InputError, match=rf"names {record[name]}, which is not in"):
             Segmentation.load(tmp_path)
         (tmp_path / record[name]).write_text("nothing of the kind")
@@ -82,7 +82,7 @@ def test_damaged_files_are_named(prepared, tmp_path):
 
 @pytest.mark.parametrize("record", ["[]", '{"type": ["none"]}', '{"type": "none", "source": 1, "target": "de"}', "{"])
 def test_malformed_records_are_named(tmp_path, record):
-    (tmp_path / RECORD).write_text(record)
+    (tmp_path / SEGMENTATION_RECORD).write_text(record)
     with pytest.raises(InputError, match=r"segmentation\.json (can't be read|lacks source)"):
         Segmentation.load(tmp_path)
 

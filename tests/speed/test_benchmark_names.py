@@ -8,7 +8,7 @@ from models_for_tests import checkpoint_of, make_model, parse
 
 from owf_fairseq.data.recorded import RecordedData
 from owf_fairseq.speed import benchmark_models
-from owf_fairseq.speed.benchmark_models import describe
+from owf_fairseq.speed.benchmark_models import describe_candidate
 from owf_fairseq.speed.benchmark_names import Named, read_names
 
 
@@ -73,8 +73,8 @@ def facts(candidate):
     ],
 )
 def test_arch_configuration_and_flags_are_those_of_the_blocks(flags, expected, stored):
-    of_arch = describe(Named("a", "owf_tiny"), flags, 40)
-    of_checkpoint = describe(Named("a", stored("a.pt", "owf_tiny", *flags)), [], 40)
+    of_arch = describe_candidate(Named("a", "owf_tiny"), flags, 40)
+    of_checkpoint = describe_candidate(Named("a", stored("a.pt", "owf_tiny", *flags)), [], 40)
     for found in (of_arch, of_checkpoint):
         arch, configuration, written = facts(found)
         assert (arch, configuration, sorted(written)) == expected
@@ -83,20 +83,20 @@ def test_arch_configuration_and_flags_are_those_of_the_blocks(flags, expected, s
 
 def test_an_ensemble_of_two_configurations_has_no_name(stored):
     paths = [stored("a.pt", "owf_tiny"), stored("b.pt", "owf_tiny", "--decoder-ffn", "none")]
-    assert facts(describe(Named("a", ":".join(paths)), [], 40))[:2] == ("owf_tiny", None)
-    assert facts(describe(Named("a", ":".join(paths[1:] * 2)), [], 40))[:2] == ("owf_tiny_no_dec", "NoDec")
+    assert facts(describe_candidate(Named("a", ":".join(paths)), [], 40))[:2] == ("owf_tiny", None)
+    assert facts(describe_candidate(Named("a", ":".join(paths[1:] * 2)), [], 40))[:2] == ("owf_tiny_no_dec", "NoDec")
 
 
 def test_fairseqs_own_model_has_no_name(stored):
     size = ["--encoder-embed-dim", "64", "--encoder-layers", "2", "--decoder-layers", "2"]
-    arch, configuration, flags = facts(describe(Named("a", stored("a.pt", "transformer", *size)), [], 40))
+    arch, configuration, flags = facts(describe_candidate(Named("a", stored("a.pt", "transformer", *size)), [], 40))
     assert (arch, configuration) == ("transformer", None)
     assert "--encoder-embed-dim 64" in flags
 
 
 def test_lengths_are_what_the_model_takes():
     flags = ["--max-source-positions", "50", "--max-target-positions", "60"]
-    found = describe(Named("a", "owf_tiny"), flags, 40)
+    found = describe_candidate(Named("a", "owf_tiny"), flags, 40)
     backend = found.load(benchmark_models.Loading(cpu=True))
     assert (found.max_source_length, found.max_target_length) == (49, 59)
     assert (backend.max_source_length, backend.max_target_length) == (49, 59)

@@ -6,7 +6,7 @@ import pytest
 
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.speed import memory
-from owf_fairseq.speed.benchmark_models import Loading, describe
+from owf_fairseq.speed.benchmark_models import Loading, describe_candidate
 from owf_fairseq.speed.benchmark_names import Named
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
@@ -22,7 +22,7 @@ class Ended:
 
 
 def test_peak_is_weights_and_search_without_imports():
-    candidate = describe(Named("a", "owf_small"), [], 60_000)  # 31 MB of embeddings, far more than all else
+    candidate = describe_candidate(Named("a", "owf_small"), [], 60_000)  # 31 MB of embeddings, far more than all else
     options = SearchOptions(beam=2, max_len_a=0, max_len_b=3, min_len=3)
     peak = memory.peak_memory(candidate, [["w1"] * 5], options, loading=Loading(cpu=True, packed=False))
     weights = candidate.as_json("float32")["weights_mb"]

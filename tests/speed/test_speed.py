@@ -11,7 +11,7 @@ from owf_fairseq.progress import Progress
 from owf_fairseq.speed.measurement import (
     OUT_OF_MEMORY,
     Measurement,
-    Setting,
+    SpeedSetting,
     Spread,
     cut_into_batches,
     draw_batches,
@@ -68,7 +68,7 @@ class FakeBackend:
 
 def make_setting(sizes, models=2):
     batches = [[["a"]] * size for size in sizes]
-    return Setting(max(sizes), FIXED, [batches] * models, (1, 4))
+    return SpeedSetting(max(sizes), FIXED, [batches] * models, (1, 4))
 
 
 def run(backends, settings, clock, **more):
@@ -234,5 +234,5 @@ def test_text_is_cut_into_batches_of_the_same_sentences_sorted_by_length():
     batches = cut_into_batches([first, second], 2)
     assert [[sentence[0] for sentence in batch] for batch in batches[0]] == [["b", "d"], ["c", "e"], ["a"]]
     assert [[sentence[0] for sentence in batch] for batch in batches[1]] == [["B", "D"], ["C", "E"], ["A"]]
-    setting = Setting(2, FIXED, batches)
+    setting = SpeedSetting(2, FIXED, batches)
     assert (setting.source_length(0), setting.source_length(1)) == (3.0, 6.0)

@@ -8,8 +8,8 @@ from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.speed.benchmark_models import Candidate
 from owf_fairseq.speed.benchmark_names import Named
 from owf_fairseq.speed.calibration import Calibration
-from owf_fairseq.speed.measurement import OUT_OF_MEMORY, Measurement, Setting
-from owf_fairseq.speed.report import Measured, as_data, models_table, tables
+from owf_fairseq.speed.measurement import OUT_OF_MEMORY, Measurement, SpeedSetting
+from owf_fairseq.speed.report import Measured, as_data, benchmark_tables, models_table
 
 OPTIONS = {"unpacked": [], "fp16": False, "beam": 5, "runs": 3, "threads": 1}
 MACHINE = {"machine": {"device": "CPU"}}
@@ -24,7 +24,7 @@ def make_candidate(name, models=1, arch="owf_tiny", configuration="Transformer")
 
 def make_setting(*sizes):
     batches = [[["a"] * 4] * size for size in sizes]
-    return Setting(max(sizes), SearchOptions(), [batches] * 2)
+    return SpeedSetting(max(sizes), SearchOptions(), [batches] * 2)
 
 
 def make_data(first, second, sizes=(2, 1), precisions=("float32", "float32"), **more):
@@ -55,7 +55,7 @@ def test_speeds_ratios_and_costs():
     assert two["bytes_per_token"] == 2 * cost(SHAPE, workload).bytes
     assert one["roofline_tokens_per_s"] == PROFILE.tokens_per_s(SHAPE, workload)
     assert two["roofline_tokens_per_s"] == one["roofline_tokens_per_s"] / 2
-    speeds = tables(data)[1]
+    speeds = benchmark_tables(data)[1]
     assert speeds.rows[0][:6] == ["4/4", "2", "first", "7.0 ± 4.6", "1", "500.0 ± 250.0"]
     assert speeds.rows[1][4] == "2.000 ± 1.528"  # the median, and not the mean of 2.333
     assert [row[-1] for row in speeds.rows] == ["3.0", OUT_OF_MEMORY]
@@ -68,7 +68,7 @@ def test_speeds_without_the_first_model():
     assert (first["failure"], first["tokens_per_s"], first["time_to_first_token_ms"]) == (OUT_OF_MEMORY, None, None)
     assert "flops_per_token" not in first
     assert (second["tokens_per_s"]["mean"], second["ratio"]) == (6.0, None)
-    rows = tables(data)[1].rows
+    rows = benchmark_tables(data)[1].rows
     assert rows[0][3:] == [OUT_OF_MEMORY, "-", "-", "-", "-"]
     assert rows[1][3:5] == ["6.0", "-"]
 
@@ -91,7 +91,7 @@ def test_bytes_are_those_of_the_precision(precision, share):
         assert entry["bandwidth_percent"] == pytest.approx(100 * 12 * entry["bytes_per_token"] / 1e9)
     assert "roofline_tokens_per_s" in full
     assert "roofline_tokens_per_s" not in other  # the machine was measured in another precision
-    speeds = tables(data)[1]
+    speeds = benchmark_tables(data)[1]
     assert speeds.header[-2:] == ["of the bandwidth, %", "roofline, tokens/s"]
     assert speeds.rows[1][-1] == "-"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from owf_fairseq.training.record import HEADER, RECORD, check_record, make_record, write_record
+from owf_fairseq.training.record import HEADER, TRAINING_RECORD, check_record, make_record, write_record
 
 
 def record(**flags):
@@ -38,7 +38,7 @@ def test_other_data_are_another_training(folder):
 
 
 def test_the_file_says_what_was_given(folder):
-    text = (folder / RECORD).read_text()
+    text = (folder / TRAINING_RECORD).read_text()
     assert text.startswith(f"{HEADER}\n")
     assert "  data: d:shards/1\n" in text
     assert "  eval-bleu: true\n" in text
