@@ -16,6 +16,7 @@ from unittest import mock
 from fairseq import checkpoint_utils
 
 from owf_fairseq import USER_DIR
+from owf_fairseq import models as _models  # noqa: F401  registers the archs
 
 WORDS = "a b c d e f g h i j k l".split()
 REPOSITORY = Path(USER_DIR).parent

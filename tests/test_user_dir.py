@@ -75,7 +75,7 @@ def test_train_resume_generate_and_interactive_from_another_folder(data_bin, tmp
 
 def test_owf_prints_the_user_dir(installed, tmp_path):
     """`fairseq-train ... --user-dir "$(owf --user-dir)"`, from any folder."""
-    code = "import sys; sys.argv[0] = 'owf'; from owf_fairseq.cli import main; main(['--user-dir'])"
+    code = "import sys; from owf_fairseq.cli import main; main(['--user-dir'])"
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert result.stdout == f"{installed / 'owf_fairseq'}\n"
@@ -93,9 +93,9 @@ def test_user_dir_beside_an_installed_package(data_bin, trained, installed, tmp_
     assert outputs[0] == outputs[1]
 
 
-def test_importing_the_package_registers_silently(tmp_path, installed):
+def test_importing_the_models_registers_silently(tmp_path, installed):
     code = (
-        "import owf_fairseq; from fairseq.models import ARCH_MODEL_REGISTRY as archs;"
+        "import owf_fairseq.models; from fairseq.models import ARCH_MODEL_REGISTRY as archs;"
         "print('owf_big_one_wide_ffn' in archs, owf_fairseq.__file__)"
     )
     result = subprocess.run(

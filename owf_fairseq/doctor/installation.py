@@ -137,9 +137,8 @@ def _version(distribution: str) -> str | None:
 
 def _imports() -> dict[str, Any]:
     """What only importing tells, from a process of its own: an import may crash, and it prints."""
-    # argv[0] is `owf`, so that importing the package does not import fairseq yet
     code = (
-        f"import sys; sys.argv = ['owf']; sys.path[:] = {sys.path!r}; "
+        f"import sys; sys.path[:] = {sys.path!r}; "
         "from owf_fairseq.doctor.installation import print_imports; print_imports()"
     )
     try:

@@ -110,6 +110,7 @@ def contest(connection: Connection, data: Path, contestant: Contestant, args: ar
     from fairseq.trainer import Trainer
 
     from owf_fairseq import USER_DIR
+    from owf_fairseq import models as _models  # noqa: F401  registers the archs
 
     argv = [str(data), "--user-dir", USER_DIR, "--arch", contestant.arch, *model_flags(contestant.arch, args.size)]
     argv += [*TRAINING, "--max-tokens", str(args.max_tokens)]

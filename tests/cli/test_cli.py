@@ -18,7 +18,7 @@ COMMANDS = cli.subcommands()
 
 
 def run_owf(code, *arguments):
-    """Runs Python code as the command `owf` is run: its name keeps the package from importing fairseq."""
+    """Runs Python code in a process of its own, as the command `owf` is run."""
     setup = f"import sys; sys.path[:] = {sys.path!r}; sys.argv = ['owf', *sys.argv[1:]]; "
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", setup + code, *arguments]

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from owf_fairseq import cli
+from owf_fairseq.paper import counts
 from owf_fairseq.paper import rows as paper
 from owf_fairseq.parameters import BLOCKS, count_parameters
 from owf_fairseq.sharing import ARCHS
@@ -60,7 +61,7 @@ def test_json(capsys):
 
 
 def test_nothing_else_is_printed():
-    code = f"import sys; sys.path[:] = {sys.path!r}; sys.argv[0] = 'owf'; "
+    code = f"import sys; sys.path[:] = {sys.path!r}; "
     code += "from owf_fairseq.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, "params", "owf_tiny", "--json"], capture_output=True, text=True, timeout=300
@@ -176,7 +177,7 @@ def test_paper_as_json(capsys):
 
 
 def test_a_row_whose_arch_is_not_there(capsys, monkeypatch):
-    monkeypatch.setattr(paper, "ARCHS", {})
+    monkeypatch.setattr(counts, "ARCHS", {})
     status, out, _ = run(capsys, "--paper")
     assert status == 0
     assert out.count("this arch is not built yet") == len(paper.rows())
