@@ -20,6 +20,8 @@ say "ruff"
 "$VENV/bin/ruff" format --check .
 say "mypy"
 "$VENV/bin/mypy"
+say "imports"
+[ ! -x "$VENV/bin/lint-imports" ] || "$VENV/bin/lint-imports" # Python 3.10 has none
 say "shellcheck"
 "$VENV/bin/shellcheck" -x -P scripts scripts/*.sh scripts/*/*.sh .ci/run
 say "pytest"
