@@ -9,23 +9,14 @@ from typing import Any
 from owf_fairseq.analysis.representations import Stack, TokenPair, represent
 from owf_fairseq.analysis.settings import AnalysisSettings
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
-from owf_fairseq.checkpoints.naming import named_arch
-from owf_fairseq.checkpoints.stored_model import (
-    StoredModel,
-    build_with_seed,
-    describe_state,
-    differing_flags,
-    model_flags,
-    seed_of,
-    typed,
-)
+from owf_fairseq.checkpoints.model_facts import facts_of_stored
+from owf_fairseq.checkpoints.stored_model import build_with_seed, describe_state, model_flags, seed_of
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.decoding.fairseq_backend import choose_device
 from owf_fairseq.decoding.forced import numbers
 from owf_fairseq.decoding.multilingual import TASK as MULTILINGUAL
 from owf_fairseq.errors import InputError
 from owf_fairseq.progress import Progress
-from owf_fairseq.sharing import configuration_of
 
 BASELINE, BENCHMARK, COMPARED, RANDOM = ROLES = ("baseline", "benchmark", "compared", "random")
 """What a model is for: all others are compared with the baseline; benchmarks are the baseline with other seeds, whose
@@ -138,29 +129,16 @@ def read(name: str, path: str, role: str, lines: Sequence[tuple[str, str]], sett
         name,
         path,
         role,
-        {"name": name, "checkpoint": path, **_facts(stored), "langs": [data.source, data.target]},
+        {
+            "name": name,
+            "checkpoint": path,
+            **facts_of_stored([stored]).as_json(),
+            "seed": seed_of(stored.state),
+            "langs": [data.source, data.target],
+        },
         data,
         max(stored.args.encoder_embed_dim, stored.args.decoder_embed_dim),
         # both count the end-of-sentence symbol
         (skeleton.max_positions()[0] - 1, skeleton.max_decoder_positions() - 1),
         pairs,
     )
-
-
-def _facts(stored: StoredModel) -> dict[str, Any]:
-    """As in the JSON of ``owf benchmark``, and the seed."""
-    args, plan = stored.args, stored.plan
-    named = named_arch(args, stored.arch)
-    ffn = {"encoder": plan.ffn[: args.encoder_layers], "decoder": plan.ffn[args.encoder_layers :]}
-    return {
-        "arch": named or stored.arch,
-        "configuration": None if named is None else configuration_of(named).paper,
-        "flags": typed(differing_flags(args, named or stored.arch)),
-        "parameters": sum(parameter.numel() for parameter in stored.skeleton.parameters()),
-        "layers": {stack: len(pattern) for stack, pattern in ffn.items()},
-        "ffn_dims": {
-            stack: None if set(pattern) <= {None} else getattr(args, f"{stack}_ffn_embed_dim")
-            for stack, pattern in ffn.items()
-        },
-        "seed": seed_of(stored.state),
-    }

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from owf_fairseq.checkpoints.checkpoint import MADE_BY, PathLike, read_checkpoint
-from owf_fairseq.checkpoints.naming import named_arch
+from owf_fairseq.checkpoints.model_facts import facts_of_stored
 from owf_fairseq.checkpoints.stored_model import StoredModel, describe_state, differing_flags, updates_of
 from owf_fairseq.models.tied_weights import broken_ties, tied_names
-from owf_fairseq.sharing import Pattern, configuration_of
+from owf_fairseq.sharing import Pattern
 
 HALF_PRECISION_OPTIMIZERS = {
     "FP16Optimizer": "--fp16",
@@ -90,7 +90,7 @@ def inspect(path: PathLike) -> Inspection:
     extra = state.get("extra_state") or {}
     score, best = extra.get("val_loss"), extra.get("best")
     optimizer = _optimizer(state)
-    named = named_arch(args, model.arch)
+    facts = facts_of_stored([model])
     first_of_decoder = args.encoder_layers
     decoder_ffn = model.plan.ffn[first_of_decoder:]
     one_for_both = bool(args.share_encoder_decoder_ffn)
@@ -109,18 +109,15 @@ def inspect(path: PathLike) -> Inspection:
         file=str(path),
         bytes=Path(path).stat().st_size,
         arch=model.arch,
-        configuration=None if named is None else configuration_of(named).paper,
+        configuration=facts.configuration,
         layers=_by_stack(model, "layers"),
         embed_dim=_by_stack(model, "embed_dim"),
         heads=_by_stack(model, "attention_heads"),
         norm={stack: "pre" if before else "post" for stack, before in _by_stack(model, "normalize_before").items()},
         blocks={name: pattern for name, pattern in blocks.items() if pattern or not args.decoder_only},
         one_ffn_for_both_stacks=one_for_both,
-        widths={
-            stack: None if set(numbers) == {None} else getattr(args, f"{stack}_ffn_embed_dim")
-            for stack, numbers in ffn.items()
-        },
-        parameters=sum(parameter.numel() for parameter in model.skeleton.parameters()),
+        widths=facts.ffn_dims,
+        parameters=facts.parameters,
         dtypes=sorted({str(t.dtype).removeprefix("torch.") for t in stored.values() if t.is_floating_point()}),
         flags=differing_flags(args, model.arch),
         ties=broken_ties(model.skeleton, stored),

@@ -55,6 +55,11 @@ class StoredModel:
         """The model without its weights."""
         return build_skeleton(self.args, self.state["model"], self.file)
 
+    @property
+    def parameters(self) -> int:
+        """Their number, a shared tensor once."""
+        return sum(parameter.numel() for parameter in self.skeleton.parameters())
+
     @cached_property
     def weights(self) -> dict[str, Tensor]:
         """The weights under every name that they have in the model; copies of a shared one stay as they are stored."""

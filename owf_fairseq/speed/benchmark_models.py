@@ -18,6 +18,7 @@ from owf_fairseq.speed.benchmark_names import Named
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from owf_fairseq.checkpoints.model_facts import ModelFacts
     from owf_fairseq.checkpoints.stored_model import StoredModel
     from owf_fairseq.decoding.search import Backend
 
@@ -45,11 +46,8 @@ class Candidate:
     Attributes:
         named: as it was typed.
         typed_flags: those of the command line, for an arch.
-        arch: the named one that it is (see ``naming.named_arch``), or else the one that it was made with.
-        configuration: the paper's name of it; None if it is no named arch.
-        flags: where it differs from the arch's defaults; of an ensemble's first model.
+        facts: of all its models.
         shapes: one, or one for each model of an ensemble.
-        parameters: of all of them, a shared tensor once.
         max_source_length, max_target_length: pieces, without the end-of-sentence symbol.
         vocab_size: of the target language.
         folder: with the exported model, for CTranslate2; None while there is none (see ``benchmark_export``).
@@ -57,11 +55,8 @@ class Candidate:
 
     named: Named
     typed_flags: tuple[str, ...]
-    arch: str
-    configuration: str | None
-    flags: tuple[str, ...]
+    facts: ModelFacts
     shapes: tuple[ModelShape, ...]
-    parameters: int
     max_source_length: int
     max_target_length: int
     vocab_size: int
@@ -89,27 +84,26 @@ class Candidate:
 
     def as_json(self, precision: str) -> dict[str, Any]:
         """Its facts, and in which precision it was decoded."""
-        widths = {stack: sorted({*getattr(self.shapes[0], f"{stack}_ffn")} - {0}) for stack in ("encoder", "decoder")}
         return {
             "name": self.named.name,
-            "arch": self.arch,
-            "configuration": self.configuration,
+            "arch": self.facts.arch,
+            "configuration": self.facts.configuration,
             "backend": self.named.choice.backend,
             "precision": precision,
             "checkpoint": None if self.named.is_arch else self.named.model,
-            "flags": list(self.flags),
-            "parameters": self.parameters,
+            "flags": list(self.facts.flags),
+            "parameters": self.facts.parameters,
             "weights_mb": self._weights_bytes(precision) / 1e6,
             "vocab_size": self.vocab_size,
-            "layers": {stack: len(getattr(self.shapes[0], f"{stack}_ffn")) for stack in widths},
-            "ffn_dims": {stack: (found[0] if found else None) for stack, found in widths.items()},
+            "layers": self.facts.layers,
+            "ffn_dims": self.facts.ffn_dims,
         }
 
     def _weights_bytes(self, precision: str) -> int:
         """Of the exported file, where there is one."""
         if self.folder is not None:
             return os.path.getsize(os.path.join(self.folder, WEIGHTS))
-        return self.parameters * bytes_of(precision)[0]
+        return self.facts.parameters * bytes_of(precision)[0]
 
 
 def shapes_by_name(named: Sequence[Named], flags: Sequence[str], vocab_size: int) -> list[ModelShape]:
@@ -170,6 +164,8 @@ def describe_candidate(
     Raises:
         InputError: with every problem of this model.
     """
+    from owf_fairseq.checkpoints.model_facts import facts_of_flags, facts_of_stored
+
     if named.is_exported:
         return _describe_exported(named, needs_text, segmentation)
     if named.is_arch:
@@ -178,22 +174,22 @@ def describe_candidate(
 
         # first, because it tells what fairseq cannot build
         parameters = count_parameters(named.model, vocab_size, flags).total
-        made = [(arch_flags(named.model, flags), named.model)]
-        skeletons = [build_skeleton(made[0][0], _embeddings(vocab_size), named.model)]
+        flags_of = [arch_flags(named.model, flags)]
+        skeletons = [build_skeleton(flags_of[0], _embeddings(vocab_size), named.model)]
+        facts = facts_of_flags([(flags_of[0], named.model)], parameters)
     else:
         stored = _read_all(named, data, needs_text, segmentation)
-        made = [(one.args, one.arch) for one in stored]
+        flags_of = [one.args for one in stored]
         skeletons = [one.skeleton for one in stored]
-        parameters = sum(parameter.numel() for model in skeletons for parameter in model.parameters())
+        facts = facts_of_stored(stored)
     if named.choice.backend == CTRANSLATE2:
-        _check_exportable(named, [args for args, _ in made])
+        _check_exportable(named, flags_of)
     sizes = [model.decoder.embed_tokens.num_embeddings for model in skeletons]
     return Candidate(
         named,
         tuple(flags),
-        *_naming(made),
-        tuple(shape_of_flags(args, size) for (args, _), size in zip(made, sizes, strict=True)),
-        parameters,
+        facts,
+        tuple(shape_of_flags(args, size) for args, size in zip(flags_of, sizes, strict=True)),
         # both count the end-of-sentence symbol
         min(model.max_positions()[0] for model in skeletons) - 1,
         min(model.max_decoder_positions() for model in skeletons) - 1,
@@ -203,6 +199,7 @@ def describe_candidate(
 
 def _describe_exported(named: Named, needs_text: bool, segmentation: str | None) -> Candidate:
     """What a folder says of its model; see ``describe_candidate``."""
+    from owf_fairseq.checkpoints.model_facts import facts_of_flags
     from owf_fairseq.decoding.exported import ExportedModel, check_installed
 
     check_installed()
@@ -214,9 +211,8 @@ def _describe_exported(named: Named, needs_text: bool, segmentation: str | None)
     return Candidate(
         named,
         (),
-        *_naming([(stored.args, stored.arch)]),
+        facts_of_flags([(stored.args, stored.arch)], int(exported.record["parameters"])),
         (shape_of_flags(stored.args, size),),
-        int(exported.record["parameters"]),
         exported.max_source_length,
         exported.max_target_length,
         size,
@@ -249,19 +245,6 @@ def _embeddings(vocab_size: int) -> dict[str, Tensor]:
     import torch
 
     return {"encoder.embed_tokens.weight": torch.empty(vocab_size, 0, device="meta")}
-
-
-def _naming(made: Sequence[tuple[Namespace, str]]) -> tuple[str, str | None, tuple[str, ...]]:
-    """The arch, the configuration and the flags of models that decode together, from their flags and archs."""
-    from owf_fairseq.checkpoints.naming import named_arch
-    from owf_fairseq.checkpoints.stored_model import differing_flags, typed
-    from owf_fairseq.sharing import configuration_of
-
-    found = {named_arch(args, arch) for args, arch in made}
-    named = found.pop() if len(found) == 1 else None
-    args, arch = made[0][0], named or made[0][1]
-    configuration = None if named is None else configuration_of(named).paper
-    return arch, configuration, tuple(typed(differing_flags(args, arch)))
 
 
 def _read_all(named: Named, data: str | None, needs_text: bool, segmentation: str | None) -> list[StoredModel]:

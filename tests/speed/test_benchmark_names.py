@@ -78,7 +78,7 @@ def test_arch_configuration_and_flags_are_those_of_the_blocks(flags, expected, s
     for found in (of_arch, of_checkpoint):
         arch, configuration, written = facts(found)
         assert (arch, configuration, sorted(written)) == expected
-    assert of_arch.load(benchmark_models.Loading(cpu=True)).parameters == [of_arch.parameters]
+    assert of_arch.load(benchmark_models.Loading(cpu=True)).parameters == [of_arch.facts.parameters]
 
 
 def test_an_ensemble_of_two_configurations_has_no_name(stored):

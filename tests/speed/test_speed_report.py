@@ -2,6 +2,7 @@
 
 import pytest
 
+from owf_fairseq.checkpoints.model_facts import ModelFacts
 from owf_fairseq.cost_model.cost import Workload, cost, shape_of_arch
 from owf_fairseq.cost_model.device_profiles import DeviceProfile
 from owf_fairseq.decoding.search import SearchOptions
@@ -19,7 +20,9 @@ PROFILE = DeviceProfile("this machine", 1e9, 1e9, 1e9)
 
 def make_candidate(name, models=1, arch="owf_tiny", configuration="Transformer"):
     shapes = (SHAPE,) * models
-    return Candidate(Named(name, name), (), arch, configuration, (), shapes, 1000 * models, 1023, 1023, 100)
+    layers, ffn_dims = {"encoder": 6, "decoder": 6}, {"encoder": 128, "decoder": 128}
+    facts = ModelFacts(arch, configuration, (), 1000 * models, layers, ffn_dims)
+    return Candidate(Named(name, name), (), facts, shapes, 1023, 1023, 100)
 
 
 def make_setting(*sizes):

@@ -1,0 +1,68 @@
+"""What is known of a model from its flags: the same in every table and every JSON."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from owf_fairseq.checkpoints.naming import named_arch
+from owf_fairseq.checkpoints.stored_model import StoredModel, differing_flags, typed
+from owf_fairseq.flags import make_plan
+from owf_fairseq.sharing import configuration_of
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a model is, or models that decode together.
+
+    Attributes:
+        arch: the named one whose blocks it has (see ``named_arch``), or else the one that it was made with.
+        configuration: the paper's name of it; None if it is no named arch.
+        flags: where it differs from the arch's defaults, as they are typed; of an ensemble's first model.
+        parameters: of all models, a shared tensor once.
+        layers: by stack, of the first model.
+        ffn_dims: d_ff by stack, None where a stack has no FFN; of the first model.
+    """
+
+    arch: str
+    configuration: str | None
+    flags: tuple[str, ...]
+    parameters: int
+    layers: dict[str, int]
+    ffn_dims: dict[str, int | None]
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields, by their names."""
+        return {**vars(self), "flags": list(self.flags)}
+
+
+def facts_of_stored(models: Sequence[StoredModel]) -> ModelFacts:
+    """What checkpoints say of a model, or of an ensemble."""
+    return facts_of_flags([(one.args, one.arch) for one in models], sum(one.parameters for one in models))
+
+
+def facts_of_flags(models: Sequence[tuple[Namespace, str]], parameters: int) -> ModelFacts:
+    """What flags say of a model, or of an ensemble.
+
+    Args:
+        models: the flags of each, with the arch's defaults filled in, and the arch that it was made with.
+        parameters: of all of them.
+    """
+    found = {named_arch(args, arch) for args, arch in models}
+    named = found.pop() if len(found) == 1 else None
+    args, arch = models[0][0], named or models[0][1]
+    plan = make_plan(args)
+    ffn = {"encoder": plan.ffn[: args.encoder_layers], "decoder": plan.ffn[args.encoder_layers :]}
+    return ModelFacts(
+        arch,
+        None if named is None else configuration_of(named).paper,
+        tuple(typed(differing_flags(args, arch))),
+        parameters,
+        {stack: len(pattern) for stack, pattern in ffn.items()},
+        {
+            stack: None if set(pattern) <= {None} else getattr(args, f"{stack}_ffn_embed_dim")
+            for stack, pattern in ffn.items()
+        },
+    )
