@@ -18,8 +18,6 @@ from fairseq import checkpoint_utils
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import DictConfig, OmegaConf
 
-from owf_fairseq.errors import InputError
-
 
 class EncoderLayerCompat(torch.nn.Module):
     """What fairseq 0.12.2's encoder reads from its layers.
@@ -44,8 +42,6 @@ def allow_fairseq_checkpoints() -> None:
     and, after ``--eval-bleu``, counts in numpy arrays. None of these runs code while it is made, so that a pickle that
     would is still refused.
     """
-    if torch_version() < (2, 4):  # has no list that could be added to
-        return
     scalar_types = (np.float16, np.float32, np.float64, np.int32, np.int64, np.bool_)
     dtypes = [type(np.dtype(scalar_type)) for scalar_type in scalar_types]
     make_array: Any = np.zeros(1).__reduce__()[0]
@@ -68,14 +64,8 @@ def load_safely(path: str, *, mapped: bool) -> Any:
         mapped: leave tensors on the disk until they are used.
 
     Raises:
-        InputError: this torch cannot read a checkpoint of fairseq's under ``weights_only``.
         Exception: torch's, of many types, for a file that it cannot or will not read.
     """
-    if torch_version() < (2, 4):
-        raise InputError(
-            f"torch {torch.__version__} can read checkpoints only by running what is in them; "
-            "`pip install -c constraints.txt torch` installs one that need not (2.4 or later)"
-        )
     allow_fairseq_checkpoints()
     return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
 

@@ -8,7 +8,7 @@ from fairseq_for_tests import REPOSITORY
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from owf_fairseq.doctor.doctor import LAST_TORCH_FOR_V100, problems, recommended_fairseq
+from owf_fairseq.doctor.doctor import LAST_TORCH_FOR_V100, OLDEST_TORCH, problems, recommended_fairseq
 from owf_fairseq.doctor.installation import FAIRSEQ_DISTRIBUTIONS, OPTIONAL_PARTS, REQUIRED_PARTS, Facts
 
 if sys.version_info >= (3, 11):
@@ -72,6 +72,11 @@ def test_the_constraints_pin_what_is_required(minor, platform, machine):
     # fairseq 0.12.2 needs omegaconf < 2.1 and hydra < 1.1; fairseq-fixed just these
     hydra = ("1.0.7", "2.0.6") if minor < 11 else ("1.3.2", "2.3.0")
     assert (pinned["hydra-core"], pinned["omegaconf"]) == hydra
+
+
+def test_the_doctor_knows_the_oldest_torch():
+    [torch] = [each for each in REQUIREMENTS if each.name == "torch"]
+    assert str(torch.specifier) == f">={OLDEST_TORCH}"
 
 
 def test_the_builds_of_fairseq_have_one_version_everywhere():

@@ -6,6 +6,8 @@ import re
 
 from owf_fairseq.doctor.installation import REQUIRED_PARTS, Facts
 
+OLDEST_TORCH = "2.4"
+
 LAST_TORCH_FOR_V100 = "2.10.0"
 """The last torch whose wheel on PyPI runs on a V100 (sm_70).
 
@@ -73,8 +75,10 @@ def _torch_problems(facts: Facts) -> list[str]:
         return [f"torch cannot be imported: {facts.torch_error}"]
     if facts.torch_version is None:
         return ["torch is not installed: `pip install torch`"]
-    if _release(facts.torch_version) < (2, 1):
-        return [f"torch {facts.torch_version} is too old, 2.1 or later is needed: `pip install --upgrade torch`"]
+    if _release(facts.torch_version) < _release(OLDEST_TORCH):
+        return [
+            f"torch {facts.torch_version} is too old, {OLDEST_TORCH} or later is needed: `pip install --upgrade torch`"
+        ]
     return []
 
 

@@ -54,7 +54,7 @@ def good_but(*, versions=None, **changes):
         good_but(**GPU, gpus=(H200, H200)),
         good_but(**{**GPU, "torch_version": "2.10.0", "torch_architectures": ("sm_70", *CU130)}, gpus=(V100,)),
         good_but(torch_version="2.10.0+rocm", gpus=(Gpu("MI300", (9, 4)),)),
-        good_but(torch_version="2.1.0"),
+        good_but(torch_version="2.4.0"),
     ],
 )
 def test_all_is_well(facts):
@@ -100,7 +100,7 @@ def test_all_is_well(facts):
         (good_but(versions={"numpy": "2.1.0", "unbabel-comet": "2.2.7"}), ["numpy 2.1.0", "COMET", "'numpy<2'"]),
         (good_but(versions={"setuptools": "81.0", "unbabel-comet": "2.2.7"}), ["pkg_resources", "'setuptools<81'"]),
         (good_but(versions={"sacrebleu": None}), ["sacrebleu is not installed", "`pip install sacrebleu`"]),
-        (good_but(torch_version="2.0.1+cu118"), ["torch 2.0.1+cu118 is too old", "2.1"]),
+        (good_but(torch_version="2.3.1+cu118"), ["torch 2.3.1+cu118 is too old", "2.4"]),
         (good_but(torch_version=None), ["torch is not installed"]),
         (good_but(torch_error="OSError: libcudart.so"), ["torch cannot be imported: OSError: libcudart.so"]),
         (
