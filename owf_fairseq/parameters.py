@@ -122,6 +122,32 @@ def split_archs_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(token for token in tokens if token in ARCHS)), [t for t in tokens if t not in ARCHS]
 
 
+def words_and_flags(arch: str, tokens: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Splits a command line by what fairseq's parser of a model's flags takes.
+
+    Args:
+        arch: whose flags they are.
+        tokens: words and flags, in any order.
+
+    Returns:
+        The words that belong to no flag; the flags with their values, unknown ones too; and the unknown ones alone.
+
+    Raises:
+        InputError: a value of the wrong type.
+    """
+    _, others = FlagParser(arch).parse_known_args(list(tokens))
+    unknown = [token for token in others if token.startswith("-")]
+    values = {value for flag, value in zip(tokens, tokens[1:], strict=False) if flag in unknown}
+    words = [token for token in others if token not in {*unknown, *values}]
+    left, flags = list(words), []
+    for token in tokens:
+        if token in left:
+            left.remove(token)
+        else:
+            flags.append(token)
+    return words, flags, unknown
+
+
 def given_flags(arch: str, flags: Flags) -> dict[str, Any]:
     """What the user gave, by name and as fairseq reads it.
 
@@ -139,11 +165,8 @@ def given_flags(arch: str, flags: Flags) -> dict[str, Any]:
         by_name = {name.lstrip("-").replace("-", "_"): value for name, value in flags.items()}
         wrong = [flag_name(name) for name in by_name if name not in parser.dests()]
     else:
-        namespace, others = parser.parse_known_args(list(flags))
-        by_name = vars(namespace)
-        wrong = [token for token in others if token.startswith("-")]
-        values = {value for flag, value in zip(flags, flags[1:], strict=False) if flag in wrong}
-        words = [token for token in others if token not in {*wrong, *values}]
+        by_name = vars(parser.parse_known_args(list(flags))[0])
+        words, _, wrong = words_and_flags(arch, flags)
     if wrong or words:
         raise InputError([*(unknown_flag(flag, parser.option_strings()) for flag in wrong), *map(unknown_arch, words)])
     return by_name

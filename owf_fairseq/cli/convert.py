@@ -83,19 +83,16 @@ def split_checkpoint_and_flags(to: str, tokens: Sequence[str]) -> tuple[str, lis
         InputError: there is not one checkpoint.
     """
     from owf_fairseq.errors import InputError
-    from owf_fairseq.parameters import FlagParser, unknown_flag
+    from owf_fairseq.parameters import FlagParser, unknown_flag, words_and_flags
     from owf_fairseq.sharing import ARCHS
 
-    parser = FlagParser(to if to in ARCHS else next(iter(ARCHS)))
-    _, others = parser.parse_known_args(list(tokens))
-    wrong = [token for token in others if token.startswith("-")]
+    arch = to if to in ARCHS else next(iter(ARCHS))
+    checkpoints, flags, wrong = words_and_flags(arch, tokens)
     if wrong:
-        raise InputError(unknown_flag(flag, parser.option_strings()) for flag in wrong)
-    if len(others) != 1:
-        raise InputError(f"name one checkpoint to convert, but there are {len(others)}" + _listed(others))
-    words = list(tokens)
-    words.remove(others[0])
-    return others[0], words
+        raise InputError(unknown_flag(flag, FlagParser(arch).option_strings()) for flag in wrong)
+    if len(checkpoints) != 1:
+        raise InputError(f"name one checkpoint to convert, but there are {len(checkpoints)}" + _listed(checkpoints))
+    return checkpoints[0], flags
 
 
 def _listed(words: Sequence[str]) -> str:

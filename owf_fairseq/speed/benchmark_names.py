@@ -102,22 +102,13 @@ def with_backends(named: Sequence[Named], backends: Sequence[str]) -> list[Named
 
 
 def _words_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Splits a command line by what fairseq's parser of the model's flags takes; without flags fairseq isn't needed."""
+    """See ``words_and_flags``; without flags fairseq isn't needed."""
     if not any(token.startswith("-") for token in tokens):
         return list(tokens), []
-    from owf_fairseq.parameters import FlagParser
+    from owf_fairseq.parameters import words_and_flags
 
     arch = next((token.split("=")[-1] for token in tokens if token.split("=")[-1] in ARCHS), next(iter(ARCHS)))
-    _, others = FlagParser(arch).parse_known_args(list(tokens))
-    unknown = [token for token in others if token.startswith("-")]
-    values = {value for flag, value in zip(tokens, tokens[1:], strict=False) if flag in unknown}
-    words = [token for token in others if token not in {*unknown, *values}]
-    left, flags = list(words), []
-    for token in tokens:
-        if token in left:
-            left.remove(token)
-        else:
-            flags.append(token)
+    words, flags, _ = words_and_flags(arch, tokens)
     return words, flags
 
 
