@@ -39,3 +39,8 @@ def collect(problems: list[str], action: Callable[[], T]) -> T | None:
     except InputError as error:
         problems += error.problems
         return None
+
+
+def too_small(flag: str, number: int | None, least: int = 1) -> list[str]:
+    """The problem of a flag's number that is below what is allowed; none where the flag was not given."""
+    return [] if number is None or number >= least else [f"`{flag}` must be at least {least}, but is {number}"]

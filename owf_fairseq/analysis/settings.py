@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from owf_fairseq.analysis.representations import CAPTURES, SUBLAYER
+from owf_fairseq.errors import too_small
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,7 @@ class AnalysisSettings:
     def problems(self) -> list[str]:
         """What is wrong with the values, a sentence each, naming the flags."""
         least = [("--k", self.k, 1), ("--sentences", self.sentences, 2), ("--max-tokens", self.max_tokens, 1)]
-        problems = [
-            f"`{flag}` must be at least {lowest}, but is {value}"
-            for flag, value, lowest in least
-            if value is not None and value < lowest
-        ]
+        problems = [problem for each in least for problem in too_small(*each)]
         if self.seed is not None and not 0 <= self.seed < 2**32:
             problems.append(f"`--seed` must be from 0 to {2**32 - 1}, but is {self.seed}")
         if self.capture not in CAPTURES:

@@ -21,7 +21,7 @@ from owf_fairseq.checkpoints.stored_model import (
     updates_of,
     without_further_names,
 )
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, too_small
 from owf_fairseq.flags import flag_name
 from owf_fairseq.models.tied_weights import broken_ties, tied_names, with_all_names
 
@@ -116,7 +116,7 @@ def best(folder: PathLike, number: int) -> list[Path]:
 
 def _check_number(flag: str, number: int, there: int, found: str) -> None:
     if number < 1:
-        raise InputError(f"`{flag}` must be at least 1, but is {number}")
+        raise InputError(too_small(flag, number))
     if number > there:
         raise InputError(
             f"`{flag}` is {number}, but {found} (`--keep-last-epochs`, `--keep-interval-updates` and "

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import IO
 
 from owf_fairseq.data.segmentation import clean
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, too_small
 from owf_fairseq.files.lines import PathLike, decode_line, unreadable, without_ends
 from owf_fairseq.files.outputs import check_output_file, output_file
 from owf_fairseq.progress import Progress
@@ -43,11 +43,7 @@ class Rules:
     def problems(self) -> list[str]:
         """Numbers that can't be."""
         numbers = {"--limit": self.limit, "--lines": self.lines, "--max-words": self.max_words}
-        return [
-            f"`{flag}` must be at least 1, but is {number}"
-            for flag, number in numbers.items()
-            if number is not None and number < 1
-        ]
+        return [problem for each in numbers.items() for problem in too_small(*each)]
 
     def too_long(self, line: str) -> bool:
         """Whether a line has more words than are allowed."""

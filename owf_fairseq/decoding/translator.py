@@ -9,7 +9,7 @@ from owf_fairseq.data.languages import has_spaces
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.long_lines import split_to_fit
 from owf_fairseq.decoding.search import Backend, Hypothesis, SearchOptions
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, too_small
 from owf_fairseq.progress import Progress
 
 MIN_SOURCE_LENGTH = 8
@@ -50,9 +50,7 @@ class Batching:
             ("--batch-size", self.max_sentences),
             ("--buffer-size", self.buffer),
         ]
-        return [
-            f"`{flag}` must be at least 1, but is {value}" for flag, value in named if value is not None and value < 1
-        ]
+        return [problem for each in named for problem in too_small(*each)]
 
     def batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Puts sentences of these lengths together, by number: the longest first, whose memory is the largest."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.search import SearchOptions
-from owf_fairseq.errors import InputError, Warn, collect
+from owf_fairseq.errors import InputError, Warn, collect, too_small
 from owf_fairseq.files.lines import read_lines
 from owf_fairseq.progress import Progress
 from owf_fairseq.speed.benchmark_export import exported
@@ -74,9 +74,9 @@ class BenchmarkOptions:
         """What is wrong with the numbers, a sentence each, naming the flags."""
         least = {"sentences": 1, "beam": 1, "runs": 1, "warmup": 0, "threads": 1, "vocab_size": 5}
         problems = [
-            f"`--{name.replace('_', '-')}` must be at least {smallest}, but is {value}"
+            problem
             for name, smallest in least.items()
-            if (value := getattr(self, name)) is not None and value < smallest
+            for problem in too_small(f"--{name.replace('_', '-')}", getattr(self, name), smallest)
         ]
         problems += [f"`--batch-sizes` must be at least 1, but one is {size}" for size in self.batch_sizes if size < 1]
         problems += [
