@@ -18,6 +18,7 @@ from fairseq.models.transformer import TransformerConfig
 from torch import Tensor
 
 from owf_fairseq.checkpoints.checkpoint import PathLike, read_checkpoint
+from owf_fairseq.checkpoints.recorded_flags import check_flags
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import Plan, flag_name, make_plan
 from owf_fairseq.models import OwfTransformerModel
@@ -80,6 +81,12 @@ class StoredModel:
             elif name in shapes and tuple(tensor.shape) != shapes[name]:
                 there, wanted = ("x".join(map(str, shape)) for shape in (tensor.shape, shapes[name]))
                 faults.append(f"has {name} of the shape {there}, not {wanted}")
+        diverged = [name for name in shapes if name in self.weights and not self.weights[name].isfinite().all()]
+        if diverged:
+            faults.append(
+                f"has numbers that are infinite or none (NaN) in {len(diverged)} of its weights, among them "
+                f"{diverged[0]}: its training has diverged; take an earlier checkpoint"
+            )
         return faults
 
     def check(self) -> None:
@@ -173,7 +180,9 @@ def describe(state: dict[str, Any], file: str) -> StoredModel:
             f"{file} is of the arch '{arch}': only this plugin's (`owf params --list`) and fairseq's `transformer` "
             "with its named sizes are known here"
         )
+    check_flags(arch, flags, file)
     args = Namespace(**copy.deepcopy({name: value for name, value in flags.items() if value is not None}))
+    args.decoder_only = ARCH_MODEL_REGISTRY[arch].decoder_only if arch in ARCHS else False
     args.arch = args._name = arch
     try:
         ARCH_CONFIG_REGISTRY[arch](args)
@@ -211,8 +220,11 @@ def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) ->
     try:
         with torch.device("meta"):
             return build_model(args, source, target)
-    except (AssertionError, ValueError) as error:
-        raise InputError(f"{file}: its flags and its weights describe no model: {error}") from error
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # fairseq raises what it happens to stumble over
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{file}: its flags and its weights describe no model: {reason}") from error
 
 
 def build_model(args: Namespace, source: Dictionary, target: Dictionary) -> SharingModel:
@@ -241,7 +253,7 @@ def seed_of(state: Mapping[str, Any]) -> int | None:
     """The seed that a training began with; None if the checkpoint doesn't say."""
     common = (state.get("cfg") or {}).get("common") or {}
     seed = {**model_flags(state), **common}.get("seed")
-    return seed if isinstance(seed, int) else None
+    return seed if isinstance(seed, int) and 0 <= seed < 2**63 else None
 
 
 def updates_of(state: Mapping[str, Any]) -> int:
