@@ -6,7 +6,7 @@ import copy
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -266,12 +266,17 @@ def all_flag_defaults(arch: str, given: Mapping[str, Any] | None = None) -> dict
     args = Namespace(**(given or {}))
     ARCH_CONFIG_REGISTRY[arch](args)
     set_defaults(args)
-    parser = ArgumentParser(add_help=False)
-    gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=False, with_prefix="")
-    flags = {**vars(parser.parse_args([])), **vars(args)}
+    flags = {**_fairseqs_defaults(), **vars(args)}
     if flags["share_all_embeddings"]:
         flags["share_decoder_input_output_embed"] = True  # fairseq sets it when it builds the model
     return {name: value for name, value in flags.items() if name not in ("arch", "_name")}
+
+
+@cache
+def _fairseqs_defaults() -> dict[str, Any]:
+    parser = ArgumentParser(add_help=False)
+    gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=False, with_prefix="")
+    return vars(parser.parse_args([]))
 
 
 def differing_flags(args: Namespace, arch: str) -> dict[str, Any]:
@@ -279,11 +284,12 @@ def differing_flags(args: Namespace, arch: str) -> dict[str, Any]:
 
     ``--decoder-embed-dim`` is ``--encoder-embed-dim`` where it is not given, and is left out where it is just that.
     """
-    wanted = {name: getattr(args, name, value) for name, value in all_flag_defaults(arch).items()}
+    defaults = all_flag_defaults(arch)
+    wanted = {name: getattr(args, name, value) for name, value in defaults.items()}
     if wanted["share_all_embeddings"]:
         wanted["share_decoder_input_output_embed"] = True
     given = {name: value for name, value in wanted.items() if value is not None}
-    needed = {name: value for name, value in given.items() if value != all_flag_defaults(arch)[name]}
+    needed = {name: value for name, value in given.items() if value != defaults[name]}
     for name in list(needed):
         fewer = {other: value for other, value in needed.items() if other != name}
         try:

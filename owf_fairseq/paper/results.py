@@ -130,34 +130,6 @@ def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Resul
 
 _RATE = (None, {"mean": float, "sd": (None, float), "by_run": (None, [float])})
 _RATIO = (None, {"median": float})
-_FORMS[kind])
-            if wrong is not None:
-                problems.append(f"{path} is damaged: its `{wrong.lstrip('.')}` is missing, or no such value")
-                continue
-            names = [one["name"] for one in data[_NAMES_IN[kind]]]
-            for name in names:
-                first = origin.setdefault((kind, name), path)
-                if first != path:
-                    problems.append(f"{path} and {first} both hold the {kind} of '{name}': give one of them")
-            if kind == "evaluation":
-                _add_evaluation(results, data)
-            else:
-                _add_benchmark(results, data, lengths or data["measurements"][0]["lengths"])
-        except (InputError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            unread = isinstance(error, InputError) and isinstance(error.__cause__, OSError)
-            no_result = f"{path} is no JSON of `owf evaluate --json` or `owf benchmark --json`"
-            problems.append(str(error) if unread else no_result)
-    if lengths is not None and not problems and not any(one.tokens_per_s for one in results.models.values()):
-        problems.append(f"`--lengths` {lengths}: no benchmark among the files has it at batch size 1")
-    if problems:
-        raise InputError(problems)
-    for model in results.models.values():
-        if model.parameters is None:  # no benchmark has said which model it is
-            model.arch, model.ffn_dim = arch_of_name(model.name)
-    return results
-
-
-_SPREAD = (None, {"mean": float, "median": float, "sd": (None, float), "by_run": [float]})
 _FORMS: dict[str, Form] = {
     "evaluation": {
         "systems": [{"name": str, "scores": {...: {"score": float, "significant": (None, bool)}}}],
