@@ -97,7 +97,7 @@ def test_flags_of_optimizers_and_of_other_models_run_nothing(tmp_path, monkeypat
         with pytest.raises(InputError, match=f"`--{flag}` is"):
             optim.build_optimizer(cfg, weights)
     fconv = importlib.import_module("fairseq.models.fconv")
-    args = Namespace(encoder_layers=HOSTILE)
+    args = Namespace(encoder_layers=f" {HOSTILE}")
     fconv.base_architecture(args)
     with pytest.raises(InputError, match="`--encoder-layers` is"):
         fconv.FConvModel.build_model(args, make_task())
@@ -174,7 +174,7 @@ def test_a_segmentation_names_files_of_its_folder_only(folder, capsys, kind, ent
     Path("data/segmentation.json").write_text(json.dumps(record))
     for command in ("translate", "export"):
         assert cli.main(COMMANDS[command]) == 2
-        assert "which is no name of a file in data" in capsys.readouterr().err
+        assert "which is no name of a file in " in capsys.readouterr().err
     assert not Path("exported").exists()
 
 
@@ -194,7 +194,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(folder, capsys):
     assert cli.main(COMMANDS["inspect"]) == 0
     said += capsys.readouterr().out
     assert said.count("\\x1b") == 2
-    assert not set(said) & set(escape[0] + escape[-5:])
+    assert not set(said) & set("\x1b\x07\x9b\u202e")
     assert printable("schön – 漢字 é\u0301") == "schön – 漢字 é\u0301"
 
 
@@ -215,14 +215,17 @@ def test_a_folder_that_may_not_be_read_is_passed_over(folder, monkeypatch):
     """As for everybody but root: it can be neither listed nor looked into."""
     changed(task={"data": "/closed/data", "source_lang": None, "target_lang": None})
     state = read_checkpoint("model.pt")
-    for name in ("stat", "listdir"):
 
-        def refuse(path, *args, original=getattr(os, name), **flags):
+    def closed(original):
+        def refuse(path, *args, **flags):
             if str(path).startswith("/closed"):
                 raise PermissionError(13, "Permission denied", str(path))
             return original(path, *args, **flags)
 
-        monkeypatch.setattr(os, name, refuse)
+        return refuse
+
+    for name in ("stat", "listdir"):
+        monkeypatch.setattr(os, name, closed(getattr(os, name)))
     with pytest.raises(InputError, match="/closed/data may not be read, and its data"):
         find_data(state, "elsewhere/model.pt")
     for kind in ("idx", "bin"):
