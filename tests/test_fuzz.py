@@ -59,15 +59,14 @@ def odd(value, generator, values=PLAIN):
 
 def refused(actions):
     """How many of the actions are refused; everything but an ``InputError`` is an error."""
-    number = 0
+    problems = []
     for action in actions:
         try:
             action()
         except InputError as error:
-            assert error.problems
-            assert all(error.problems)
-            number += 1
-    return number
+            problems.append(error.problems)
+    assert all(sentences and all(sentences) for sentences in problems)
+    return len(problems)
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def test_checkpoints(state, tmp_path, monkeypatch, capsys):
     generator = random.Random(1)
     weights = state.pop("model")
     found = 0
-    for number in range(200):
+    for number in range(100):
         torch.save({**odd(state, generator, [*PLAIN, torch.zeros(2), b"x"]), "model": weights}, "model.pt")
         actions = [lambda: find_data(read_model("model.pt").state, "model.pt"), lambda: inspect("model.pt")]
         found += refused(actions if number % 4 else [*actions, lambda: average(["model.pt"])])
@@ -100,7 +99,7 @@ def test_checkpoints(state, tmp_path, monkeypatch, capsys):
             assert cli.main(["inspect", "model.pt"]) in (0, 1, 2)
             captured = capsys.readouterr()
             assert "\x1b" not in captured.out + captured.err
-    assert found > 100
+    assert found > 50
 
 
 def test_weights(state, tmp_path):
@@ -173,11 +172,11 @@ def test_exported_models(state, tmp_path):
 def test_json_of_reports(tmp_path):
     generator = random.Random(6)
     spread = {"mean": 9.0, "median": 9.0, "sd": None, "by_run": [9.0, 8.0]}
-    names = ("owf_big", "owf_big_one_wide_ffn")
+    names, widths = ("owf_big", "owf_big_one_wide_ffn"), {"encoder": 4096, "decoder": None}
     benchmark = {
         "kind": "benchmark",
         "models": [
-            {"name": name, "arch": name, "configuration": "x", "parameters": 9, "ffn_dims": {"encoder": 4096, "decoder": None}}
+            {"name": name, "arch": name, "configuration": "x", "parameters": 9, "ffn_dims": widths}
             for name in names
         ],
         "measurements": [
@@ -209,7 +208,7 @@ def test_json_of_reports(tmp_path):
 def test_numbers_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("text").write_text("a\n")
-    numbers = ["9" * 400, "-" + "9" * 30, "1e400", "nan", "-inf", "0", "-1", "x", "", "9" * 5000, "2147483648", "1_000"]
+    numbers = ["9" * 400, "-" + "9" * 30, "1e400", "nan", "-inf", "-1", "9" * 5000, "2147483648"]
     flags = {
         "params": [
             "--vocab-size",
@@ -221,14 +220,12 @@ def test_numbers_on_the_command_line(tmp_path, monkeypatch, capsys):
         "translate": ["--beam", "--nbest", "--lenpen", "--max-len-a", "--max-len-b", "--max-tokens", "--buffer-size"],
         "benchmark": ["--threads", "--runs", "--sentences", "--vocab-size", "--beam", "--encoder-embed-dim"],
     }
-    model = {"params": ARCH, "translate": "missing.pt", "benchmark": ARCH}
+    model = {"params": [ARCH], "translate": ["missing.pt", "--input", "text"], "benchmark": [ARCH]}
     small = ["--lengths", "1/1", "--sentences", "1", "--runs", "1", "--vocab-size", "9", "--cpu"]
     for command, names in flags.items():
         for flag in names:
             for number in numbers:
-                words = [command, model[command], *(small if command == "benchmark" else []), f"{flag}={number}"]
-                if command == "benchmark" and number in ("0", "1_000"):
-                    continue  # nothing to refuse, and much to do
+                words = [command, *model[command], *(small if command == "benchmark" else []), f"{flag}={number}"]
                 try:
                     status = cli.main(words)
                 except SystemExit as stop:  # argparse

@@ -61,7 +61,10 @@ class StoredModel:
         """The weights under every name that they have in the model; copies of a shared one stay as they are stored."""
         stored = self.state["model"]
         weights = dict(stored)
-        self.skeleton.upgrade_state_dict(weights)  # fairseq's older names
+        try:
+            self.skeleton.upgrade_state_dict(weights)  # fairseq's older names
+        except Exception as error:  # fairseq raises what it happens to stumble over
+            raise InputError(f"{self.file}: its flags and its weights describe no model: {error}") from error
         # 0.12.2 puts uninitialised memory into this buffer, which only tells a module its device
         buffers = [name for name in weights if name.endswith("embed_positions._float_tensor")]
         weights |= {name: stored[name] for name in buffers if name in stored}
@@ -212,8 +215,8 @@ def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) ->
     Raises:
         InputError: fairseq cannot build it.
     """
-    sizes = [weights[name].shape[0] for name in _VOCABULARIES if name in weights]
-    if not sizes:
+    sizes = [weights[name].shape[0] for name in _VOCABULARIES if name in weights and weights[name].dim() == 2]
+    if not sizes or 0 in sizes:
         raise InputError(f"{file} has no matrix of embeddings ({' or '.join(_VOCABULARIES)}): it cannot be read here")
     source = SizedDictionary(sizes[0])
     target = source if sizes[-1] == sizes[0] else SizedDictionary(sizes[-1])

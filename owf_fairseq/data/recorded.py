@@ -47,7 +47,7 @@ class RecordedData:
         for path in self._dictionary_files():
             try:
                 loaded.append(Dictionary.load(str(path)))
-            except (OSError, ValueError, RuntimeError) as error:
+            except Exception as error:  # fairseq raises one that says no more for bytes that are not UTF-8
                 problems.append(f"{path} is no dictionary of fairseq's: {error}")
         if problems:
             raise InputError(problems)

@@ -53,7 +53,10 @@ def misfit(value: Any, form: Form, place: str = "") -> str | None:
         if not isinstance(value, dict):
             return place
         forms = dict.fromkeys(value, form[...]) if ... in form else form
-        parts: list[tuple[Any, Any, Form]] = [(name, value.get(name), one) for name, one in forms.items()]
+        missing = next((name for name in forms if name not in value), None)
+        if missing is not None:
+            return f"{place}.{missing}"
+        parts: list[tuple[Any, Any, Form]] = [(name, value[name], one) for name, one in forms.items()]
     elif isinstance(form, list):
         if not isinstance(value, list):
             return place

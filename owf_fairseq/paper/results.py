@@ -128,7 +128,7 @@ def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Resul
     return results
 
 
-_RATE = (None, {"mean": float, "sd": (None, float), "by_run": (None, [float])})
+_RATE = (None, {"mean": float, "sd": (None, float), "by_run": [float]})
 _RATIO = (None, {"median": float})
 _FORMS: dict[str, Form] = {
     "evaluation": {
