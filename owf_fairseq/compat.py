@@ -7,16 +7,22 @@ and 3.12), which differ in a few places that all meet here.
 from __future__ import annotations
 
 import argparse
+import ast
+import importlib.util
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import DictConfig, OmegaConf
+
+from owf_fairseq.errors import InputError
 
 
 class EncoderLayerCompat(torch.nn.Module):
@@ -68,6 +74,85 @@ def load_safely(path: str, *, mapped: bool) -> Any:
     """
     allow_fairseq_checkpoints()
     return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+
+
+def allow_literals_only() -> None:
+    """Makes fairseq read what it would evaluate as Python: numbers, text and lists of them, and nothing that is run.
+
+    Many of its flags are text that it hands to ``eval`` while it builds a model, an optimizer or a criterion; a
+    checkpoint holds flags, and so it could run anything. A name that a module defines comes before the builtin of that
+    name: this gives one to each module of fairseq's that is loaded, which are all that have models, tasks, optimizers
+    and criterions, since fairseq imports them to register them. fairseq itself relies on the rest of Python in no flag.
+    """
+    folders = {
+        Path(spec.origin).parent
+        for spec in map(importlib.util.find_spec, ("fairseq", "fairseq_cli"))
+        if spec is not None and spec.origin is not None
+    }
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and not folders.isdisjoint(Path(file).parents):
+            vars(module)["eval"] = read_literal
+
+
+_MOST_REPEATED = 10_000  # entries of a list that is written as a product
+
+
+def read_literal(text: str) -> Any:
+    """What ``eval`` returns for a literal; also for sums and multiples of lists (``[(512, 3)] * 20``, fairseq's fconv).
+
+    Raises:
+        InputError: the text is something else; it names the flag where the text is one's value.
+        TypeError: it is no text, as ``eval`` says it; fairseq relies on that.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a literal must be text, but is {type(text).__name__}")
+    try:
+        return _value(ast.parse(text.lstrip(" \t"), mode="eval").body)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # the last two from ever deeper brackets
+        name = _flag_with(text)
+        subject = "a flag" if name is None else f"`--{name.replace('_', '-')}`"
+        shown = text if len(text) <= 80 else f"{text[:80]}..."
+        raise InputError(
+            f"{subject} is {shown!r}, which is not read as Python: it must be a number, text in quotes, None, or a "
+            "list of them, as in '(0.9, 0.98)' or '[0.001]'"
+        ) from None
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left), _value(node.right)
+        if isinstance(left, list) and isinstance(node.op, ast.Add) and isinstance(right, list):
+            return left + right
+        if isinstance(left, list) and isinstance(node.op, ast.Mult) and type(right) is int:
+            if len(left) * right <= _MOST_REPEATED:
+                return left * right
+            raise ValueError
+    return ast.literal_eval(node)
+
+
+def _flag_with(text: str) -> str | None:
+    """The flag whose value the text is, among all flags that the running functions have at hand."""
+    frame, found = sys._getframe(1), None
+    while frame.f_back is not None:
+        frame = frame.f_back
+        holders = list(frame.f_locals.values())
+        holders += [getattr(frame.f_locals.get("self"), name, None) for name in ("args", "cfg")]
+        for holder in holders:
+            for name, value in _flags_in(holder):
+                if isinstance(value, str) and value == text:
+                    found = name  # further out it has its full name: `encoder_...` for a part of the encoder
+    return found
+
+
+def _flags_in(holder: Any) -> Iterator[tuple[str, Any]]:
+    """Flags and their values, if this is something that holds flags."""
+    if isinstance(holder, DictConfig):
+        holder = OmegaConf.to_container(holder)
+    if isinstance(holder, (argparse.Namespace, FairseqDataclass)):
+        holder = vars(holder)
+    if isinstance(holder, Mapping):
+        yield from ((name, value) for name, value in holder.items() if isinstance(name, str) and name.isidentifier())
 
 
 def keep_async_checkpoints_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -22,6 +23,23 @@ class InputError(ValueError):
     def __init__(self, problems: str | Iterable[str]) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
         super().__init__("\n".join(self.problems))
+
+
+_NOT_SHOWN = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs"})
+"""Unicode's categories of what moves the cursor, hides or turns text, or is no character."""
+
+
+def printable(text: str) -> str:
+    """Text that a file may hold, for the screen: a control character is written as Python writes it, ``\\x1b``.
+
+    Printed as it is, it could overwrite what stands there already, or make a terminal do other things.
+    """
+    return "".join(
+        character.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(character) in _NOT_SHOWN
+        else character
+        for character in text
+    )
 
 
 def collect(problems: list[str], action: Callable[[], T]) -> T | None:

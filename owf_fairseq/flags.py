@@ -86,6 +86,17 @@ READ_OF_EVERY_MODEL: dict[str, Any] = {
 }
 """What fairseq reads of an encoder, also where there is none: the value is the decoder's; here, fairseq's default."""
 
+LARGEST = {"layers": 1_000, "embed_dim": 2**16, "ffn_embed_dim": 2**22, "attention_heads": 2**16}
+"""Sizes of a stack beyond all models that fit into a memory: a slip of the hand, or a damaged or hostile file."""
+
+LARGEST_OF_BOTH = {
+    "max_source_positions": 2**20,
+    "max_target_positions": 2**20,
+    "decoder_input_dim": 2**16,
+    "decoder_output_dim": 2**16,
+}
+"""Those that are no stack's; fairseq computes a vector for every position when it builds a model."""
+
 FLAG_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fields(SharingFlags)}
 DECODER_ONLY_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fields(DecoderOnlyFlags)}
 PATTERN_FLAGS = tuple(name for name, default in FLAG_DEFAULTS.items() if default == "individual")
@@ -183,16 +194,24 @@ def make_plan(args: HasFlags) -> Plan:
 
 
 def _impossible_numbers(args: HasFlags) -> list[str]:
-    """Sizes that describe no model."""
+    """Sizes that describe no model, or none that could be built: nothing is made of any size before this."""
     problems = []
+    for name, largest in LARGEST_OF_BOTH.items():
+        value = getattr(args, name, None)
+        if value is not None and not (type(value) is int and 1 <= value <= largest):
+            problems.append(f"`{flag_name(name)}` must be a number from 1 to {largest:,}, but is {value!r}")
     for stack in ("decoder",) if args.decoder_only else ("encoder", "decoder"):
         for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads"):
             value = getattr(args, f"{stack}_{name}")
-            if value < 1:
+            if type(value) is not int:
+                problems.append(f"`{flag_name(f'{stack}_{name}')}` must be a whole number, but is {value!r}")
+            elif value > LARGEST[name]:
+                problems.append(f"`{flag_name(f'{stack}_{name}')}` must be at most {LARGEST[name]:,}, but is {value}")
+            elif value < 1:
                 instead = f"; `--{stack}-ffn none` drops the FFN" if name == "ffn_embed_dim" and value == 0 else ""
                 problems.append(f"`{flag_name(f'{stack}_{name}')}` must be at least 1, but is {value}{instead}")
         heads, embed_dim = getattr(args, f"{stack}_attention_heads"), getattr(args, f"{stack}_embed_dim")
-        if heads > 0 and embed_dim % heads:
+        if type(heads) is type(embed_dim) is int and heads > 0 and embed_dim % heads:
             problems.append(
                 f"`--{stack}-attention-heads` must divide `--{stack}-embed-dim`, but they are {heads} and {embed_dim}"
             )

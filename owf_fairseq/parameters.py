@@ -189,8 +189,7 @@ def count_parameters(arch: str, vocab_size: int, flags: Flags = (), shared_embed
         raise InputError(unknown_arch(arch))
     if is_decoder_only(arch) and not shared_embeddings:
         raise InputError(f"`--separate-embeddings`: {arch} has one matrix for source, target and output")
-    if vocab_size < 4:
-        raise InputError(f"`--vocab-size` must be at least 4, fairseq's special symbols, but is {vocab_size}")
+    check_vocabulary(vocab_size)
     given = given_flags(arch, flags)
     embeddings = {"share_all_embeddings": True, "share_decoder_input_output_embed": True} if shared_embeddings else {}
     varied = {*FLAG_DEFAULTS, "encoder_ffn_embed_dim", "decoder_ffn_embed_dim"}
@@ -207,6 +206,21 @@ def count_parameters(arch: str, vocab_size: int, flags: Flags = (), shared_embed
     total, individual_total = sum(by_block.values()), sum(p.numel() for p in individual.parameters())
     matching = _matching_ffn_dim(model, total, individual_total)
     return ParameterCount(arch, given, total, by_block, individual_total, matching)
+
+
+LARGEST_VOCABULARY = 2**24
+
+
+def check_vocabulary(size: int) -> None:
+    """Refuses a vocabulary that no model has.
+
+    Raises:
+        InputError: it has no room for fairseq's special symbols, or more than the memory could hold.
+    """
+    if size < 4:
+        raise InputError(f"`--vocab-size` must be at least 4, fairseq's special symbols, but is {size}")
+    if size > LARGEST_VOCABULARY:
+        raise InputError(f"`--vocab-size` must be at most {LARGEST_VOCABULARY:,}, but is {size:,}")
 
 
 def _build(arch: str, vocab_size: int, given: dict[str, Any]) -> torch.nn.Module:

@@ -118,7 +118,7 @@ def make_pattern(text: str, layers: int, *, flag: str = "pattern", may_drop: boo
     def refuse(reason: str) -> InputError:
         return InputError(f"`{flag}` must be one of {spellings(may_drop)}, but is '{text}'{reason}")
 
-    match = re.fullmatch(r"(.*?)(?:-([1-9][0-9]*))?", text, re.DOTALL)
+    match = re.fullmatch(r"(.*?)(?:-([1-9][0-9]{0,8}))?", text, re.DOTALL)
     assert match is not None  # the expression matches every string
     name, count = match.groups()
     strategy = STRATEGIES.get(name)

@@ -191,8 +191,9 @@ def test_no_weights_are_allocated(monkeypatch):
         ("owf_tiny", ["--adaptive-softmax-cutoff", "x"], ["`--adaptive-softmax-cutoff`: invalid value: 'x'"]),
         # what fairseq trips over
         ("owf_tiny", ["--encoder-layers-to-keep", "0,2"], ["owf_tiny cannot be built", "fairseq fails with"]),
-        ("owf_tiny", ["--encoder-learned-pos", "--max-source-positions", "-9"], ["owf_tiny cannot be built"]),
-        ("owf_tiny", {"encoder_layers": "many"}, ["owf_tiny cannot be built", "fairseq fails with TypeError"]),
+        ("owf_tiny", ["--encoder-learned-pos", "--max-source-positions", "-9"], ["from 1 to 1,048,576", "-9"]),
+        ("owf_tiny", ["--encoder-layers", "1000000000"], ["`--encoder-layers` must be at most 1,000"]),
+        ("owf_tiny", {"encoder_layers": "many"}, ["`--encoder-layers` must be a whole number", "many"]),
     ],
 )
 def test_bad_input(arch, flags, said):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from owf_fairseq import compat
 from owf_fairseq.errors import InputError
+from owf_fairseq.files import archives
 from owf_fairseq.files.lines import PathLike, atomic_path
 
 MADE_BY = "made_by"
@@ -23,16 +24,37 @@ MADE_BY = "made_by"
 
 _ZIP, _PICKLE = b"PK", b"\x80"  # how a file starts that torch has written, since 1.6 and before
 
+_NUMBER = (int, float, np.number)
 _KINDS: dict[tuple[str, ...], tuple[type, ...]] = {
     ("cfg",): (dict,),
     ("cfg", "model"): (dict, Namespace),
+    ("cfg", "task"): (dict, Namespace),
+    ("cfg", "common"): (dict,),
     ("cfg", "checkpoint"): (dict,),
+    ("cfg", "checkpoint", "best_checkpoint_metric"): (str,),
     ("args",): (dict, Namespace),
     ("extra_state",): (dict,),
     ("extra_state", "train_iterator"): (dict,),
+    ("extra_state", "train_iterator", "epoch"): (int,),
+    ("extra_state", "val_loss"): _NUMBER,
+    ("extra_state", "best"): _NUMBER,
+    ("extra_state", "made_by"): (str,),
+    ("extra_state", "converted_from"): (dict,),
+    ("extra_state", "converted_from", "file"): (str,),
+    ("extra_state", "converted_from", "arch"): (str,),
+    ("extra_state", "averaged"): (list,),
+    ("extra_state", "averaged", "*"): (dict,),
+    ("extra_state", "averaged", "*", "file"): (str,),
     ("optimizer_history",): (list,),
+    ("optimizer_history", "*"): (dict,),
+    ("optimizer_history", "*", "optimizer_name"): (str,),
+    ("optimizer_history", "*", "num_updates"): (int,),
 }
-"""What our tools read of a checkpoint beside its weights; each may also be missing or None."""
+"""What our tools read of a checkpoint beside its weights, ``*`` for each entry of a list; each may also be missing or
+None. The flags of the model have types of their own: see ``recorded_flags.py``."""
+
+_NOT_NONE = {("optimizer_history", "*"), ("optimizer_history", "*", "num_updates"), ("extra_state", "averaged", "*")}
+_LARGEST = 2**53  # of a count that a training can have reached
 
 
 def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, Any]:
@@ -83,9 +105,7 @@ def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, A
                 f"{name} was not read, because {needs[1]} would be called to do so, and that can run any code: "
                 + way_out
             ) from error
-        # torch puts advice to turn its safety off before the reason
-        reason = (str(error).partition("WeightsUnpickler error: ")[2] or str(error)).strip() or type(error).__name__
-        reason = reason.splitlines()[0]
+        reason = torchs_reason(error)
         raise InputError(f"{name} is cut off or damaged ({reason})" + _what_to_do(file)) from error
     _check_kinds(state, name)
     return state
@@ -101,14 +121,36 @@ def _check_kinds(state: Any, name: str) -> None:
     if state.get("cfg") is None and state.get("args") is None:
         raise InputError(f"{name} has weights, but not the flags of its model (`cfg`): fairseq cannot load it either")
     for path, kinds in _KINDS.items():
-        value: Any = state
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None and not isinstance(value, kinds):
-            raise InputError(f"{name} is no checkpoint of fairseq-train: its `{'.'.join(path)}` is {_a(value)}")
-    for entry in state.get("optimizer_history") or []:
-        if not isinstance(entry, dict):
-            raise InputError(f"{name} is no checkpoint of fairseq-train: its `optimizer_history` holds {_a(entry)}")
+        for value in _values_at(state, path):
+            missing = value is None and path not in _NOT_NONE
+            if not missing and not (isinstance(value, kinds) and _is_usual(value)):
+                where = ".".join(path).replace(".*", "")
+                many = isinstance(value, kinds) and type(value) is int
+                shown = "a number of many digits" if many else _a(value)
+                has = "holds" if path[-1] == "*" else "is"
+                raise InputError(f"{name} is no checkpoint of fairseq-train: its `{where}` {has} {shown}")
+
+
+def _is_usual(value: object) -> bool:
+    return type(value) is not int or abs(value) <= _LARGEST
+
+
+def _values_at(value: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    """All that is at a path of ``_KINDS``; nothing where there is no such path."""
+    if not path:
+        yield value
+    elif path[0] == "*":
+        for entry in value if isinstance(value, list) else ():
+            yield from _values_at(entry, path[1:])
+    elif isinstance(value, dict) and path[0] in value:
+        yield from _values_at(value[path[0]], path[1:])
+
+
+def torchs_reason(error: Exception) -> str:
+    """What torch says of a file that it can't read, in one line, without its advice to turn its safety off."""
+    reason = (str(error).partition("WeightsUnpickler error: ")[2] or str(error)).strip() or type(error).__name__
+    reason = reason.splitlines()[0]
+    return "torch can't read it safely" if "weights_only" in reason else reason
 
 
 def _a(value: object) -> str:
@@ -158,16 +200,12 @@ def _not_of_torch(file: Path) -> str:
 
 
 def _check_zip(file: Path, *, sums: bool) -> None:
-    """torch does not compare the sums that it writes: it would read a weight with a wrong bit without a word."""
     try:
-        with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-            damaged = archive.testzip() if sums else None
-    except Exception as error:  # a wrong byte in a name, a flag or a size: zipfile raises what it stumbles over
-        reason = str(error) or type(error).__name__
-        raise InputError(f"{file} is cut off or damaged ({reason})" + _what_to_do(file)) from error
-    if damaged is not None:
-        raise InputError(f"{file} is damaged (the checksum of {damaged!r} is wrong)" + _what_to_do(file))
+        names = archives.check(file, sums=sums)
+    except InputError as error:
+        raise InputError(problem + _what_to_do(file) for problem in error.problems) from error
+    if archives.is_torchscript(names):
+        raise InputError(f"{file} {archives.TORCHSCRIPT}: name a checkpoint of fairseq-train (*.pt)")
     if not any(name.endswith("data.pkl") for name in names):
         raise InputError(_not_of_torch(file))
 

@@ -6,7 +6,7 @@ import copy
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +18,7 @@ from fairseq.models.transformer import TransformerConfig
 from torch import Tensor
 
 from owf_fairseq.checkpoints.checkpoint import PathLike, read_checkpoint
+from owf_fairseq.checkpoints.recorded_flags import check_flags
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import Plan, flag_name, make_plan
 from owf_fairseq.models import OwfTransformerModel
@@ -65,7 +66,10 @@ class StoredModel:
         """The weights under every name that they have in the model; copies of a shared one stay as they are stored."""
         stored = self.state["model"]
         weights = dict(stored)
-        self.skeleton.upgrade_state_dict(weights)  # fairseq's older names
+        try:
+            self.skeleton.upgrade_state_dict(weights)  # fairseq's older names
+        except Exception as error:  # fairseq raises what it happens to stumble over
+            raise InputError(f"{self.file}: its flags and its weights describe no model: {error}") from error
         # 0.12.2 puts uninitialised memory into this buffer, which only tells a module its device
         buffers = [name for name in weights if name.endswith("embed_positions._float_tensor")]
         weights |= {name: stored[name] for name in buffers if name in stored}
@@ -85,6 +89,12 @@ class StoredModel:
             elif name in shapes and tuple(tensor.shape) != shapes[name]:
                 there, wanted = ("x".join(map(str, shape)) for shape in (tensor.shape, shapes[name]))
                 faults.append(f"has {name} of the shape {there}, not {wanted}")
+        diverged = [name for name in shapes if name in self.weights and not self.weights[name].isfinite().all()]
+        if diverged:
+            faults.append(
+                f"has numbers that are infinite or none (NaN) in {len(diverged)} of its weights, among them "
+                f"{diverged[0]}: its training has diverged; take an earlier checkpoint"
+            )
         return faults
 
     def check(self) -> None:
@@ -178,7 +188,9 @@ def describe_state(state: dict[str, Any], file: str) -> StoredModel:
             f"{file} is of the arch '{arch}': only this plugin's (`owf params --list`) and fairseq's `transformer` "
             "with its named sizes are known here"
         )
+    check_flags(arch, flags, file)
     args = Namespace(**copy.deepcopy({name: value for name, value in flags.items() if value is not None}))
+    args.decoder_only = ARCH_MODEL_REGISTRY[arch].decoder_only if arch in ARCHS else False
     args.arch = args._name = arch
     try:
         ARCH_CONFIG_REGISTRY[arch](args)
@@ -208,16 +220,19 @@ def build_skeleton(args: Namespace, weights: Mapping[str, Tensor], file: str) ->
     Raises:
         InputError: fairseq cannot build it.
     """
-    sizes = [weights[name].shape[0] for name in _VOCABULARIES if name in weights]
-    if not sizes:
+    sizes = [weights[name].shape[0] for name in _VOCABULARIES if name in weights and weights[name].dim() == 2]
+    if not sizes or 0 in sizes:
         raise InputError(f"{file} has no matrix of embeddings ({' or '.join(_VOCABULARIES)}): it cannot be read here")
     source = SizedDictionary(sizes[0])
     target = source if sizes[-1] == sizes[0] else SizedDictionary(sizes[-1])
     try:
         with torch.device("meta"):
             return build_model(args, source, target)
-    except (AssertionError, ValueError) as error:
-        raise InputError(f"{file}: its flags and its weights describe no model: {error}") from error
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # fairseq raises what it happens to stumble over
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{file}: its flags and its weights describe no model: {reason}") from error
 
 
 def build_model(args: Namespace, source: Dictionary, target: Dictionary) -> SharingModel:
@@ -246,7 +261,7 @@ def seed_of(state: Mapping[str, Any]) -> int | None:
     """The seed that a training began with; None if the checkpoint doesn't say."""
     common = (state.get("cfg") or {}).get("common") or {}
     seed = {**model_flags(state), **common}.get("seed")
-    return seed if isinstance(seed, int) else None
+    return seed if isinstance(seed, int) and 0 <= seed < 2**63 else None
 
 
 def updates_of(state: Mapping[str, Any]) -> int:
@@ -259,12 +274,17 @@ def all_flag_defaults(arch: str, given: Mapping[str, Any] | None = None) -> dict
     args = Namespace(**(given or {}))
     ARCH_CONFIG_REGISTRY[arch](args)
     set_defaults(args)
-    parser = ArgumentParser(add_help=False)
-    gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=False, with_prefix="")
-    flags = {**vars(parser.parse_args([])), **vars(args)}
+    flags = {**_fairseqs_defaults(), **vars(args)}
     if flags["share_all_embeddings"]:
         flags["share_decoder_input_output_embed"] = True  # fairseq sets it when it builds the model
     return {name: value for name, value in flags.items() if name not in ("arch", "_name")}
+
+
+@cache
+def _fairseqs_defaults() -> dict[str, Any]:
+    parser = ArgumentParser(add_help=False)
+    gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=False, with_prefix="")
+    return vars(parser.parse_args([]))
 
 
 def differing_flags(args: Namespace, arch: str) -> dict[str, Any]:
@@ -272,11 +292,12 @@ def differing_flags(args: Namespace, arch: str) -> dict[str, Any]:
 
     ``--decoder-embed-dim`` is ``--encoder-embed-dim`` where it is not given, and is left out where it is just that.
     """
-    wanted = {name: getattr(args, name, value) for name, value in all_flag_defaults(arch).items()}
+    defaults = all_flag_defaults(arch)
+    wanted = {name: getattr(args, name, value) for name, value in defaults.items()}
     if wanted["share_all_embeddings"]:
         wanted["share_decoder_input_output_embed"] = True
     given = {name: value for name, value in wanted.items() if value is not None}
-    needed = {name: value for name, value in given.items() if value != all_flag_defaults(arch)[name]}
+    needed = {name: value for name, value in given.items() if value != defaults[name]}
     for name in list(needed):
         fewer = {other: value for other, value in needed.items() if other != name}
         try:

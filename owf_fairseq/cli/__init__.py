@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from owf_fairseq import USER_DIR, __version__
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, printable
 
 
 def subcommands() -> list[str]:
@@ -53,6 +53,28 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+LARGEST = 2**31 - 1
+"""Of the numbers on the command line: what is behind them, in C, holds no larger ones."""
+
+
+def check_numbers(args: argparse.Namespace) -> None:
+    """Refuses numbers that no flag of any subcommand has a use for, wherever they would have been stumbled over.
+
+    Raises:
+        InputError: with the flags and their numbers.
+    """
+    problems = []
+    for name, value in vars(args).items():
+        for number in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(number, (int, float)) and not abs(number) <= LARGEST:
+                shown = str(number) if isinstance(number, float) or abs(number) < 10**20 else "a number of many digits"
+                problems.append(
+                    f"`--{name.replace('_', '-')}` must be a number from -{LARGEST:,} to {LARGEST:,}, but is {shown}"
+                )
+    if problems:
+        raise InputError(problems)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand.
 
@@ -66,12 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.fairseq_flags and not args.passes_flags:
         parser.error(f"unrecognized arguments: {' '.join(args.fairseq_flags)}")
     try:
+        check_numbers(args)
         status = args.run(args)
         sys.stdout.flush()  # here, where a closed pipe is expected, and not when Python ends
         return status
     except InputError as error:
         for problem in error.problems:
-            print(f"owf {args.command}: error: {problem}", file=sys.stderr)
+            print(f"owf {args.command}: error: {printable(problem)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has closed it: `owf params | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -32,12 +32,13 @@ def run(args: argparse.Namespace) -> int:
     import json
 
     from owf_fairseq.checkpoints.inspection import inspect
+    from owf_fairseq.errors import printable
 
     found = inspect(args.checkpoint)
     if args.json:
         print(json.dumps(dataclasses.asdict(found), indent=2, default=str), flush=True)
     else:
-        print("\n".join(f"{name:<24} {value}".rstrip() for name, value in lines(found)), flush=True)
+        print("\n".join(printable(f"{name:<24} {value}".rstrip()) for name, value in lines(found)), flush=True)
     return 1 if found.ties or found.faults else 0
 
 

@@ -6,12 +6,14 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owf_fairseq.data.segmentation import SEGMENTATION_RECORD, NoSegmentation, Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.json_object import is_plain_name
 from owf_fairseq.files.lines import PathLike
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class RecordedData:
         for path in self._dictionary_files():
             try:
                 loaded.append(Dictionary.load(str(path)))
-            except (OSError, ValueError, RuntimeError) as error:
+            except Exception as error:  # fairseq raises one that says no more for bytes that are not UTF-8
                 problems.append(f"{path} is no dictionary of fairseq's: {error}")
         if problems:
             raise InputError(problems)
@@ -101,7 +103,7 @@ class RecordedData:
         """
         if other == NO_SEGMENTATION:
             return NoSegmentation(self.source, self.target)
-        if other is None and not (self.folder / SEGMENTATION_RECORD).exists():
+        if other is None and not os.path.exists(self.folder / SEGMENTATION_RECORD):
             raise InputError(
                 f"{self.folder} doesn't say how its text was cut into pieces (it has no {SEGMENTATION_RECORD}, "
                 "which `owf prepare` writes): `--segmentation none` takes text that is in pieces already, "
@@ -130,6 +132,11 @@ def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike |
     """
     task = _task_flags(state)
     source, target = (task.get(f"{side}_lang") for side in ("source", "target"))
+    for lang in (source, target):
+        if lang is not None and not (isinstance(lang, str) and is_plain_name(lang)):
+            raise InputError(
+                f"{checkpoint} was not used: its language {lang!r} is no language, but could name any file"
+            )
     recorded = task.get("data")
     looked = []
     for place in [Path(folder)] if folder is not None else _places(recorded, Path(checkpoint)):
@@ -140,12 +147,14 @@ def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike |
         if langs is None:
             continue
         found = RecordedData(place, *langs)
-        if all(path.is_file() for path in found._dictionary_files()):
+        if all(map(os.path.isfile, found._dictionary_files())):  # False for a folder that may not be read
             return found
     wanted = f"dict.{source or 'SOURCE'}.txt and dict.{target or 'TARGET'}.txt"
     if folder is not None:
         raise InputError(f"`--data` {folder} must hold {wanted}, the dictionaries of {checkpoint}")
     said = f"trained on {recorded!r}, " if recorded else ""
+    closed = next((place for place in looked if _is_closed(place)), None)
+    said += f"{closed} may not be read, " if closed else ""
     shown = ", ".join(looked[:4]) + (", ..." if len(looked) > 4 else "")
     raise InputError(
         f"{checkpoint} was {said}and its data ({wanted}) isn't in any of {shown}: name the folder with `--data`"
@@ -159,7 +168,9 @@ def _task_flags(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def _places(recorded: object, checkpoint: Path) -> Iterator[Path]:
     parents = Path(os.path.abspath(checkpoint)).parents
-    if isinstance(recorded, str) and recorded:
+    if isinstance(recorded, str) and recorded and "\0" not in recorded:
+        if os.pathsep in recorded:  # the name of a folder may have one, too
+            yield Path(recorded)
         # shards of the data are separated by colons, and each has all dictionaries
         first = Path(recorded.split(os.pathsep)[0])
         # what the run's folder and the data have in common is the end of the path
@@ -171,9 +182,20 @@ def _places(recorded: object, checkpoint: Path) -> Iterator[Path]:
     yield parents[0]
 
 
+def _is_closed(folder: str) -> bool:
+    """Whether there is such a folder, or a file above it, that this user may not read."""
+    try:
+        os.listdir(folder)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
+
+
 def _langs_of(folder: Path) -> tuple[str, str] | None:
     """The languages of a folder of binary data, from the names of its files, as fairseq finds them."""
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    names: list[str] = []
+    with suppress(OSError):  # there is none, or it may not be listed
+        names = sorted(os.listdir(folder))
     for name in names:
         found = re.fullmatch(r"(?:train|valid|test)\.([^.]+)-([^.]+)\.\1\.idx", name)
         if found:

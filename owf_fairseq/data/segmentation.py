@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
+import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
@@ -15,6 +15,7 @@ from typing import Any
 
 from owf_fairseq.data.languages import short_code
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.json_object import is_plain_name, read_object, wrong_types
 from owf_fairseq.files.lines import PathLike, read_lines
 
 SEGMENTATION_RECORD = "segmentation.json"
@@ -32,6 +33,35 @@ def clean(line: str) -> str:
     Nothing else is changed, so that a model can learn to write what the references have (full-width punctuation, say).
     """
     return _SPACES.sub(" ", unicodedata.normalize("NFC", line)).strip()
+
+
+def read_record(folder: PathLike) -> dict[str, Any]:
+    """What `owf prepare` recorded in a folder of binary data: the type, the languages, and the names of files in it.
+
+    Raises:
+        InputError: there is no record, it is of no known type, or a file that it names is not in the folder. One that
+            names a path, which may be anywhere, is refused: commands read and copy what it names.
+    """
+    path = Path(folder) / SEGMENTATION_RECORD
+    try:
+        record = read_object(path)
+    except InputError as error:
+        raise InputError(f"{problem}: did `owf prepare` make {folder}?" for problem in error.problems) from error
+    name = record.get("type")
+    if not isinstance(name, str) or name not in KINDS:
+        raise InputError(
+            f"{path} is of type {name!r}, not one of {', '.join(KINDS)}: make the data again with `owf prepare`"
+        )
+    files = KINDS[name].FILES
+    missing = wrong_types(record, dict.fromkeys(("source", "target", *files), str))
+    if missing:
+        raise InputError(f"{path} lacks {', '.join(sorted(missing))}: make the data again with `owf prepare`")
+    for file in files:
+        if not is_plain_name(record[file]):
+            raise InputError(f"{path} names {record[file]!r}, which is no name of a file in {folder}: it is not read")
+        if not os.path.isfile(Path(folder) / record[file]):
+            raise InputError(f"{path} names {record[file]}, which is not in {folder}")
+    return record
 
 
 class Segmentation(ABC):
@@ -52,22 +82,8 @@ class Segmentation(ABC):
         Raises:
             InputError: there is no record, or it is of no known type.
         """
-        path = Path(folder) / SEGMENTATION_RECORD
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            kind = KINDS.get(record["type"])
-            names = {"source", "target", *(kind.FILES if kind else ())}
-            missing = sorted(name for name in names if not isinstance(record.get(name), str))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{path} can't be read ({error}): did `owf prepare` make {folder}?") from error
-        if missing or kind is None:
-            what = f"is of type {record['type']!r}, not one of {', '.join(KINDS)}"
-            what = f"lacks {', '.join(missing)}" if missing else what
-            raise InputError(f"{path} {what}: make the data again with `owf prepare`")
-        absent = [record[name] for name in kind.FILES if not (Path(folder) / record[name]).is_file()]
-        if absent:
-            raise InputError(f"{path} names {absent[0]}, which is not in {folder}")
-        return kind.of_record(Path(folder), record)
+        record = read_record(folder)
+        return KINDS[record["type"]].of_record(Path(folder), record)
 
     FILES: tuple[str, ...] = ()
     """The record's entries that name files of the folder."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from owf_fairseq.data.recorded import RecordedData
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.json_object import is_plain_name, read_object, wrong_types
 from owf_fairseq.files.lines import PathLike
 
 if TYPE_CHECKING:
@@ -54,16 +55,20 @@ class ExportedModel:
         """
         folder = Path(path)
         try:
-            record = json.loads((folder / EXPORT_RECORD).read_text(encoding="utf-8"))
-            complete = record["kind"] == "export" and all(
-                type(record.get(name)) is kind for name, kind in _ENTRIES.items()
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            record = read_object(folder / EXPORT_RECORD)
+        except InputError as error:
             raise InputError(
                 f"{folder} is no folder that `owf export` made: its {EXPORT_RECORD} can't be read"
             ) from error
-        if not complete:
-            raise InputError(f"{folder}/{EXPORT_RECORD} is not complete: export the checkpoint again")
+        if record.get("kind") != "export":
+            raise InputError(f"{folder} is no folder that `owf export` made: its {EXPORT_RECORD} is of another kind")
+        wrong = wrong_types(record, _ENTRIES)
+        wrong += [name for name in ("source", "target") if name not in wrong and not is_plain_name(record[name])]
+        wrong += [name for name, kind in _ENTRIES.items() if kind is int and name not in wrong and record[name] < 1]
+        if wrong:
+            raise InputError(
+                f"{folder}/{EXPORT_RECORD} is not complete ({', '.join(wrong)}): export the checkpoint again"
+            )
         missing = [name for name in (WEIGHTS, "config.json", FLAGS) if not (folder / name).is_file()]
         if not (folder / "shared_vocabulary.json").is_file():
             both = ("source_vocabulary.json", "target_vocabulary.json")
@@ -99,7 +104,9 @@ class ExportedModel:
 
         shared = self.folder / "shared_vocabulary.json"
         path = shared if shared.is_file() else self.folder / "source_vocabulary.json"
-        symbols: list[str] = json.loads(path.read_text(encoding="utf-8"))  # CTranslate2 has read it before
+        symbols = json.loads(path.read_text(encoding="utf-8"))  # CTranslate2 has read it before
+        if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+            raise InputError(f"{path} is no list of symbols: export the checkpoint again")
         return symbols[Dictionary().nspecial :]
 
     def model(self) -> StoredModel:
@@ -110,11 +117,14 @@ class ExportedModel:
         """
         from owf_fairseq.checkpoints.stored_model import describe_state
 
+        file = self.folder / FLAGS
         try:
-            flags = json.loads((self.folder / FLAGS).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InputError(f"{self.folder / FLAGS} is damaged ({error}): export the checkpoint again") from error
-        return describe_state({"cfg": flags, "model": {}}, str(self.folder / FLAGS))
+            flags = read_object(file)
+        except InputError as error:
+            raise InputError(f"{problem}: export the checkpoint again" for problem in error.problems) from error
+        if not isinstance(flags.get("model"), dict):
+            raise InputError(f"{file} has no flags of a model (`model`): export the checkpoint again")
+        return describe_state({"cfg": flags, "model": {}}, str(file))
 
 
 _ENTRIES = {

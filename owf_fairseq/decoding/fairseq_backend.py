@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,13 +15,14 @@ from owf_fairseq import compat
 from owf_fairseq.checkpoints.stored_model import build_with_seed, read_model
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
+from owf_fairseq.decoding.backends import checkpoints_of
 from owf_fairseq.decoding.forced import numbers
 from owf_fairseq.decoding.generator import CappedEnsemble, CappedGenerator
 from owf_fairseq.decoding.packed import pack
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike
-from owf_fairseq.parameters import given_flags, unknown_arch
+from owf_fairseq.parameters import check_vocabulary, given_flags, unknown_arch
 from owf_fairseq.sharing import ARCHS
 
 
@@ -90,7 +90,7 @@ class FairseqBackend:
             device = choose_device(cpu, fp16)
         except InputError as error:
             problems += error.problems
-        for path in checkpoints.split(os.pathsep):
+        for path in checkpoints_of(checkpoints):
             try:
                 stored = read_model(path)
                 recorded = find_data(stored.state, path, data)
@@ -135,6 +135,7 @@ class FairseqBackend:
         """
         if arch not in ARCHS:
             raise InputError(unknown_arch(arch))
+        check_vocabulary(vocab_size)
         device = choose_device(cpu, fp16)
         dictionary = Dictionary()
         for number in range(vocab_size - len(dictionary)):

@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     from owf_fairseq.data.segmentation import Segmentation
 
 
+LARGEST = {
+    "beam": 10_000,
+    "nbest": 10_000,
+    "lenpen": 100,
+    "max_len_a": 1_000_000,
+    "max_len_b": 1_000_000_000,
+    "min_len": 1_000_000_000,
+}
+"""Of the options of a search: larger ones can't be computed with."""
+
+
 @dataclass(frozen=True)
 class SearchOptions:
     """Beam search.
@@ -53,6 +64,10 @@ class SearchOptions:
                     f"{self.max_len_a:g} and {self.max_len_b}",
                 ),
                 (self.min_len < 0, f"`--min-len` must not be negative, but is {self.min_len}"),
+                *(
+                    (abs(value) > LARGEST[name], f"`--{name.replace('_', '-')}` must be at most {LARGEST[name]:,}")
+                    for name, value in vars(self).items()
+                ),
             ]
             if wrong
         ]

@@ -206,7 +206,7 @@ def batch_size_report(results: Results) -> Report:
         ours = [found.get((model.name, size)) for model in (base, wide)]
         rates = [one["tokens_per_s"] if one else None for one in ours]
         by_run = [rate["by_run"] for rate in rates if rate]
-        ratios = [b / a for a, b in zip(*by_run, strict=True)] if len(by_run) == 2 else []
+        ratios = [b / a for a, b in zip(*by_run, strict=False) if a] if len(by_run) == 2 else []
         faster = 100 * (statistics.median(ratios) - 1) if ratios else None
         theirs = [(row.baseline, row.baseline_sd), (row.one_wide, row.one_wide_sd)] if row else [None, None]
         cells = [

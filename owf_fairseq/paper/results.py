@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.json_object import Form, misfit, read_object
 from owf_fairseq.files.lines import PathLike
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
 from owf_fairseq.tables import DAGGER
@@ -99,8 +99,12 @@ def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Resul
     origin: dict[tuple[str, str], str] = {}
     for path in dict.fromkeys(os.path.realpath(path) for path in paths):
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = read_object(Path(path))
             kind = data["kind"]
+            wrong = misfit(data, _FORMS[kind])
+            if wrong is not None:
+                problems.append(f"{path} is damaged: its `{wrong.lstrip('.')}` is missing, or no such value")
+                continue
             names = [one["name"] for one in data[_NAMES_IN[kind]]]
             for name in names:
                 first = origin.setdefault((kind, name), path)
@@ -110,10 +114,10 @@ def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Resul
                 _add_evaluation(results, data)
             else:
                 _add_benchmark(results, data, lengths or data["measurements"][0]["lengths"])
-        except OSError as error:
-            problems.append(f"{path} can't be read: {error.strerror or error}")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            problems.append(f"{path} is no JSON of `owf evaluate --json` or `owf benchmark --json`")
+        except (InputError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            unread = isinstance(error, InputError) and isinstance(error.__cause__, OSError)
+            no_result = f"{path} is no JSON of `owf evaluate --json` or `owf benchmark --json`"
+            problems.append(str(error) if unread else no_result)
     if lengths is not None and not problems and not any(one.tokens_per_s for one in results.models.values()):
         problems.append(f"`--lengths` {lengths}: no benchmark among the files has it at batch size 1")
     if problems:
@@ -123,6 +127,33 @@ def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Resul
             model.arch, model.ffn_dim = arch_of_name(model.name)
     return results
 
+
+_RATE = (None, {"mean": float, "sd": (None, float), "by_run": [float]})
+_RATIO = (None, {"median": float})
+_FORMS: dict[str, Form] = {
+    "evaluation": {
+        "systems": [{"name": str, "scores": {...: {"score": float, "significant": (None, bool)}}}],
+        "metrics": {...: {"name": str, "signature": str}},
+        "significance": (None, {"baseline": str, "level": float, "test": str, "samples": int}),
+    },
+    "benchmark": {
+        "models": [
+            {
+                "name": str,
+                "arch": (None, str),
+                "configuration": (None, str),
+                "ffn_dims": {...: (None, int)},
+                "parameters": int,
+            }
+        ],
+        "measurements": [
+            {"name": str, "batch_size": int, "lengths": str, "tokens_per_s": _RATE, "ratio": _RATIO},
+        ],
+        "settings": {"beam": int, "runs": int},
+        "machine": {"device": str},
+    },
+}
+"""What is read of the files."""
 
 _NAMES_IN = {"evaluation": "systems", "benchmark": "models"}
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from owf_fairseq.errors import InputError
 from owf_fairseq.scoring.quiet import quietly
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ class CometModel:
         Args:
             sources, hypotheses, references: line n belongs to line n; no references for a model that takes none.
             advance: is told how many more segments are done.
+
+        Raises:
+            InputError: a score is infinite or no number (NaN).
         """
         columns = {"src": sources, "mt": hypotheses} | ({} if references is None else {"ref": references})
         samples = [dict(zip(columns, texts, strict=True)) for texts in zip(*columns.values(), strict=True)]
@@ -57,6 +62,12 @@ class CometModel:
         self.model.on_predict_batch_end = count
         with quietly():
             scores: list[float] = self.model.predict(samples, gpus=self.gpus, progress_bar=False)["scores"]
+        wrong = next((number for number, score in enumerate(scores, 1) if not math.isfinite(score)), None)
+        if wrong is not None:
+            raise InputError(
+                f"COMET's model {self.checkpoint} gives line {wrong} the score {scores[wrong - 1]}, which is none: its "
+                "weights are damaged, or no result of a training that went well; get the model again"
+            )
         return scores
 
     def facts(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files import archives
 from owf_fairseq.scoring.comet import CometModel
 from owf_fairseq.scoring.quiet import quietly, reason
 
@@ -117,6 +118,8 @@ def _fetch(name: str) -> Path:
 def check_checkpoint(checkpoint: Path) -> _Checkpoint:
     """Reads what is beside the weights in a way that runs nothing, and leaves the weights on the disk.
 
+    Their check sums are compared: torch does not do it, and a model with one wrong bit would score wrongly.
+
     Raises:
         InputError: it is not a COMET checkpoint, or would run code.
     """
@@ -130,9 +133,12 @@ def check_checkpoint(checkpoint: Path) -> _Checkpoint:
         raise InputError(f"{hparams_file} was not read: it must hold plain values ({reason(error)})") from error
     if not isinstance(hparams, dict) or "class_identifier" not in hparams:
         raise InputError(f"{hparams_file} does not say which kind of COMET model it is (`class_identifier`)")
+    is_zip = zipfile.is_zipfile(checkpoint)
+    if is_zip and archives.is_torchscript(archives.check(checkpoint, sums=True)):
+        raise InputError(f"{checkpoint} {archives.TORCHSCRIPT}: name a checkpoint of COMET's; {COMET_LAYOUT}")
     try:
         with quietly():
-            state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(checkpoint))
+            state = torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=is_zip)
     except Exception as error:  # torch raises what it happens to stumble over
         needs = re.search(r"(?:GLOBAL|[Uu]nsupported class) ([\w.]+)", str(error))
         if needs:
@@ -140,7 +146,9 @@ def check_checkpoint(checkpoint: Path) -> _Checkpoint:
                 f"{checkpoint} was not read, because {needs[1]} would be called to do so, and that can run any code: "
                 "get the file from where you trust it"
             ) from error
-        raise InputError(f"{checkpoint} is damaged, or no checkpoint ({reason(error)})") from error
+        said = reason(error)
+        said = "torch can't read it safely" if "weights_only" in said else said  # its advice is to turn that off
+        raise InputError(f"{checkpoint} is damaged, or no checkpoint ({said})") from error
     weights = state.get("state_dict") if isinstance(state, dict) else None
     flags = state.get("hyper_parameters") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not isinstance(flags, dict):

@@ -12,6 +12,7 @@ from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError, Warn, collect, too_small
 from owf_fairseq.files.lines import read_lines
+from owf_fairseq.parameters import LARGEST_VOCABULARY
 from owf_fairseq.progress import Progress
 from owf_fairseq.speed.benchmark_export import exported
 from owf_fairseq.speed.benchmark_models import Candidate, Loading, describe_candidate
@@ -77,6 +78,12 @@ class BenchmarkOptions:
             problem
             for name, smallest in least.items()
             for problem in too_small(f"--{name.replace('_', '-')}", getattr(self, name), smallest)
+        ]
+        most = {"threads": 1_024, "beam": 10_000, "vocab_size": LARGEST_VOCABULARY}
+        problems += [
+            f"`--{name.replace('_', '-')}` must be at most {largest:,}, but is {value:,}"
+            for name, largest in most.items()
+            if (value := getattr(self, name)) is not None and value > largest
         ]
         problems += [f"`--batch-sizes` must be at least 1, but one is {size}" for size in self.batch_sizes if size < 1]
         problems += [

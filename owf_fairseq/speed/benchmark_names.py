@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from owf_fairseq.decoding.backends import CTRANSLATE2, FAIRSEQ, Choice, backend_of
+from owf_fairseq.decoding.backends import CTRANSLATE2, FAIRSEQ, Choice, backend_of, checkpoints_of
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.model_names import name_models, refuse_equal_names
 from owf_fairseq.sharing import ARCHS
@@ -40,7 +40,7 @@ class Named:
     @property
     def checkpoints(self) -> list[str]:
         """The files."""
-        return [] if self.is_arch or self.is_exported else self.model.split(os.pathsep)
+        return [] if self.is_arch or self.is_exported else checkpoints_of(self.model)
 
 
 def read_names(tokens: Sequence[str]) -> tuple[list[Named], list[str]]:

@@ -83,7 +83,7 @@ def test_damaged_files_are_named(prepared, tmp_path):
 @pytest.mark.parametrize("record", ["[]", '{"type": ["none"]}', '{"type": "none", "source": 1, "target": "de"}', "{"])
 def test_malformed_records_are_named(tmp_path, record):
     (tmp_path / SEGMENTATION_RECORD).write_text(record)
-    with pytest.raises(InputError, match=r"segmentation\.json (can't be read|lacks source)"):
+    with pytest.raises(InputError, match=r"segmentation\.json (can't be read|lacks source|is of type)"):
         Segmentation.load(tmp_path)
 
 
