@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,25 +69,41 @@ class RecordedData:
         Raises:
             InputError: there are dictionaries, but no text.
         """
-        from fairseq.data import indexed_dataset
-
         source, _ = self.dictionaries()
         for split in ("valid", "test", "train"):
-            for pair in (f"{self.source}-{self.target}", f"{self.target}-{self.source}"):
-                prefix = str(self.folder / f"{split}.{pair}.{self.source}")
-                if not all(os.path.isfile(f"{prefix}.{kind}") for kind in ("idx", "bin")):
-                    continue
-                try:
-                    found = indexed_dataset.make_dataset(prefix, indexed_dataset.infer_dataset_impl(prefix))
-                    len(found)
-                except (AssertionError, AttributeError, OSError, TypeError, ValueError) as error:
-                    raise InputError(f"{prefix}.idx is damaged ({error}): make the data again") from error
+            found = self._indexed(split, self.source)
+            if found is not None:
                 some = [found[n].tolist() for n in range(min(number, len(found)))]
                 return [[source[n] for n in sentence if n != source.eos()] for sentence in some]
         raise InputError(
             f"{self.folder} has no sentences to verify the model on (it has no valid.{self.source}-{self.target}."
             f"{self.source}.idx): name a text with `--verify`"
         )
+
+    def sizes(self, split: str, lang: str) -> Sequence[int] | None:
+        """The tokens of each sentence of a split, the end of the sentence included; None if there is no such split.
+
+        Raises:
+            InputError: the data are damaged.
+        """
+        found = self._indexed(split, lang)
+        return None if found is None else list(found.sizes)  # a copy: the array ends with fairseq's data set
+
+    def _indexed(self, split: str, lang: str) -> Any:
+        """fairseq's data set of a split and a language; None if there is none."""
+        from fairseq.data import indexed_dataset
+
+        for pair in (f"{self.source}-{self.target}", f"{self.target}-{self.source}"):
+            prefix = str(self.folder / f"{split}.{pair}.{lang}")
+            if not all(os.path.isfile(f"{prefix}.{kind}") for kind in ("idx", "bin")):
+                continue
+            try:
+                found = indexed_dataset.make_dataset(prefix, indexed_dataset.infer_dataset_impl(prefix))
+                len(found)
+            except (AssertionError, AttributeError, OSError, TypeError, ValueError) as error:
+                raise InputError(f"{prefix}.idx is damaged ({error}): make the data again") from error
+            return found
+        return None
 
     def segmentation(self, other: str | None = None) -> Segmentation:
         """How text becomes pieces.
@@ -136,7 +152,7 @@ def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike |
         if str(place) in looked:
             continue
         looked.append(str(place))
-        langs = (source, target) if source and target else _langs_of(place)
+        langs = (source, target) if source and target else languages(place)
         if langs is None:
             continue
         found = RecordedData(place, *langs)
@@ -171,7 +187,7 @@ def _places(recorded: object, checkpoint: Path) -> Iterator[Path]:
     yield parents[0]
 
 
-def _langs_of(folder: Path) -> tuple[str, str] | None:
+def languages(folder: Path) -> tuple[str, str] | None:
     """The languages of a folder of binary data, from the names of its files, as fairseq finds them."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     for name in names:
