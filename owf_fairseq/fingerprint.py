@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 SEGMENTATION = "segmentation.json"
 """What `owf prepare` writes beside the data: how text becomes pieces."""
@@ -59,6 +60,12 @@ def changed(before: object, now: Mapping[str, str]) -> list[str]:
     if not isinstance(before, Mapping):
         return []
     return [name for name, value in before.items() if name in now and now[name] != value]
+
+
+def known_data(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What a checkpoint that is made of another one keeps of its ``extra_state``: nothing, or the fingerprint."""
+    sums = (state.get("extra_state") or {}).get(KEY)
+    return {KEY: sums} if sums else {}
 
 
 def _sum(content: bytes) -> str:

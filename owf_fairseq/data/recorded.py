@@ -6,13 +6,14 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owf_fairseq.data.segmentation import RECORD, NoSegmentation, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike
+from owf_fairseq.fingerprint import KEY, SEGMENTATION, changed, fingerprint
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -27,11 +28,13 @@ class RecordedData:
     Attributes:
         folder: with ``dict.SOURCE.txt`` and ``dict.TARGET.txt``.
         source, target: languages.
+        fingerprint: of the data that the model was trained on, as its checkpoint has it; it may have none.
     """
 
     folder: Path
     source: str
     target: str
+    fingerprint: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def dictionaries(self) -> tuple[Dictionary, Dictionary]:
         """fairseq's dictionaries of the source and the target language.
@@ -123,6 +126,11 @@ class RecordedData:
                 "writes): `--segmentation none` takes text that is in pieces already, `--segmentation DIR` the record "
                 "of another folder"
             )
+        if other is None and SEGMENTATION in changed(self.fingerprint, fingerprint(self.folder)):
+            raise InputError(
+                f"{self.folder} cuts text into other pieces now than when the model was trained: {RECORD} or the file "
+                "that it names has changed. Put the old one back, or name its folder with `--segmentation DIR`"
+            )
         return Segmentation.load(self.folder if other is None else other)
 
     def _dictionary_files(self) -> list[Path]:
@@ -147,7 +155,8 @@ def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike |
     task = _task_flags(state)
     source, target = (task.get(f"{side}_lang") for side in ("source", "target"))
     recorded = task.get("data")
-    looked = []
+    sums = (state.get("extra_state") or {}).get(KEY) or {}
+    looked, others = [], []
     for place in [Path(folder)] if folder is not None else _places(recorded, Path(checkpoint)):
         if str(place) in looked:
             continue
@@ -155,9 +164,19 @@ def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike |
         langs = (source, target) if source and target else languages(place)
         if langs is None:
             continue
-        found = RecordedData(place, *langs)
-        if all(path.is_file() for path in found._dictionary_files()):
+        found = RecordedData(place, *langs, fingerprint=sums)
+        names = [path.name for path in found._dictionary_files() if path.is_file()]
+        if len(names) < 2:
+            continue
+        different = [name for name in changed(sums, fingerprint(place) if sums else {}) if name in names]
+        if not different:
             return found
+        others.append(f"{', '.join(different)} in {place}")
+    if others:
+        raise InputError(
+            f"{checkpoint} was trained with other symbols than those of {'; '.join(others)}, and would write other "
+            "words: name the data that it was trained on with `--data`"
+        )
     wanted = f"dict.{source or 'SOURCE'}.txt and dict.{target or 'TARGET'}.txt"
     if folder is not None:
         raise InputError(f"`--data` {folder} must hold {wanted}, the dictionaries of {checkpoint}")
