@@ -145,7 +145,7 @@ def validation_problems(args: argparse.Namespace) -> list[str]:
     data = _translation_data(args)
     if data is None or args.disable_validation:
         return []
-    limit = args.max_tokens_valid or args.max_tokens
+    limit = int(args.max_tokens_valid or args.max_tokens or 0)  # fairseq leaves the first one a text
     problems = []
     for subset in args.valid_subset.split(","):
         found = [data.sizes(subset, lang) for lang in (data.source, data.target)]
