@@ -91,8 +91,8 @@ def test_one_process_goes_on_where_two_were(data_bin, tmp_path):
         "train", data_bin, "--user-dir", USER_DIR, "--arch", ARCHS[0], *TRAINING, *UPDATES, "--max-update", "5",
         "--save-dir", tmp_path,
     )  # fmt: skip
-    assert "epoch 1: 3 batches were read; going on after 6 of 8" in log
-    assert losses(log)[-2:] == losses(log)
+    assert "3 batches of epoch 1 were read: going on after 6 of 8" in log
+    assert len(losses(log)) == 2
     state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
     assert state["extra_state"]["train_iterator"]["epoch"] == 2
 

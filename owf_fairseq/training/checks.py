@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairseq.models.transformer import DEFAULT_MAX_SOURCE_POSITIONS
 
 from owf_fairseq.data.recorded import RecordedData, languages
 from owf_fairseq.errors import collect
@@ -159,8 +160,8 @@ def validation_problems(args: argparse.Namespace) -> list[str]:
             (source, data.source, "max-source-positions"),
             (target, data.target, "max-target-positions"),
         ):
-            longest = getattr(args, name.replace("-", "_"), None)
-            too_long = sizes > longest if longest else ~allowed
+            longest = getattr(args, name.replace("-", "_"), None) or DEFAULT_MAX_SOURCE_POSITIONS
+            too_long = sizes > longest
             if too_long.any() and not args.skip_invalid_size_inputs_valid_test:
                 problems.append(
                     f"{data.folder}: sentence {int(too_long.argmax()) + 1} of `{subset}` has {int(sizes.max()):,} "
