@@ -19,10 +19,9 @@ def test_one_at_a_time(tmp_path):
 
 def test_a_killed_process_holds_no_lock(tmp_path):
     path = tmp_path / ".lock"
-    code = (
-        f"import fcntl\nfile = open({str(path)!r}, 'a')\nfcntl.flock(file, fcntl.LOCK_EX)\nprint(flush=True)\ninput()"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    code = f"import fcntl\nfile = open({str(path)!r}, 'a')\nfcntl.flock(file, fcntl.LOCK_EX)\n"
+    command = [sys.executable, "-c", f"{code}print(flush=True)\ninput()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         holder.stdout.readline()
         with pytest.raises(InputError, match="taken"), locked(path, "taken"):
             pass
