@@ -16,6 +16,8 @@ from models_for_tests import all_weights, parse, trained_weights
 from owf_fairseq import USER_DIR
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 from owf_fairseq.checkpoints.stored_model import describe_state
+from owf_fairseq.errors import InputError
+from owf_fairseq.resuming import place_in_epoch
 
 USER = ["--user-dir", USER_DIR]
 ARCH = ["--arch", "owf_tiny_one_wide_ffn"]
@@ -105,6 +107,60 @@ def test_resumed_training_has_the_losses_of_an_uninterrupted_one(arch, data_bin,
     )
     assert len(one) > 100
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+    ("flags", "skipped", "rest"),
+    [
+        (["--batch-size", "16"], "after 3 of 4", 1),  # fairseq: "Cannot resume training due to dataloader mismatch"
+        (["--batch-size", "4"], "after 12 of 16", 4),  # it would go back by 6 of 16 batches
+        (["--update-freq", "4"], "after 4 of 8", 1),  # it would have no update to make, and fail
+        (["--batch-size", "4", "--update-freq", "2"], "after 12 of 16", 2),
+    ],
+)
+def test_batches_of_another_size_go_on_at_the_same_share_of_the_epoch(flags, skipped, rest, data_bin, tmp_path):
+    """Interrupted after 6 of 8 batches: the epoch has as many updates left as are in a quarter of it."""
+    training = [data_bin, *USER, *ARCH, "--encoder-layers", "1", *TRAINING, "--save-dir", tmp_path]
+    run("train", *training, "--max-update", "6")
+    log = run("train", *training, *flags, "--max-epoch", "1", "--disable-validation")
+    assert f"6 batches of epoch 1 were read: going on {skipped}" in log
+    assert len(losses(log)) == rest
+    log = run("train", *training, *flags, "--max-update", str(6 + rest + 1), "--disable-validation")
+    assert "batches of epoch" not in log  # the next epoch is whole
+    assert len(losses(log)) == 1
+
+
+@pytest.mark.parametrize(
+    ("position", "before", "now", "update_freq", "place"),
+    [
+        (6, 8, 8, 1, 6),
+        (6, 8, 8, 2, 6),
+        (6, None, 8, 2, 6),
+        (6, 8, 80, 1, 60),
+        (6, 8, 79, 4, 60),
+        (79, 80, 8, 1, 7),  # something is left of the epoch
+        (79, 80, 8, 8, 0),
+        (1, 80, 8, 1, 0),
+        (8, 8, 8, 1, 8),
+    ],
+)
+def test_place_in_epoch(position, before, now, update_freq, place):
+    assert place_in_epoch(position, before, now, update_freq) == place
+
+
+def test_a_checkpoint_that_does_not_tell_its_share(copied, data_bin):
+    """One of plain fairseq, or of an earlier version."""
+
+    def forget(state):
+        state["extra_state"]["train_iterator"] |= {"epoch": 1, "iterations_in_epoch": 6}
+
+    edit(copied / "checkpoint_last.pt", forget)
+    training = [data_bin, *USER, *ARCH, *TRAINING, "--max-epoch", "1", "--save-dir", copied]
+    with pytest.raises(
+        InputError, match=r"after 6 batches of its epoch, of which there are 2 now: give the batch size"
+    ):
+        run("train", *training, "--batch-size", "32")
+    assert len(losses(run("train", *training))) == 2
 
 
 @pytest.fixture

@@ -71,6 +71,32 @@ def test_two_processes_equal_one(arch, flags, data_bin, tmp_path):
         assert torch.allclose(two[name], value, rtol=1e-4, atol=1e-6), name
 
 
+@pytest.mark.parametrize("flags", [["--optimizer", "adam"], ["--load-checkpoint-on-all-dp-ranks"]])
+def test_two_processes_go_on(flags, data_bin, tmp_path):
+    """Rank 0 sends what it has read to the others: flags, meters and the optimizer's state."""
+    command = ["--arch", ARCHS[0], *flags, "--store-ema", "--eval-bleu", "--eval-bleu-args", '{"max_len_b": 3}']
+    parts = ""
+    for stop in ("3", "6"):
+        parts += train_together(data_bin, tmp_path / "parts", *command, "--max-update", stop)
+    whole = train_together(data_bin, tmp_path / "whole", *command, "--max-update", "6")
+    assert "@ 3 updates" in parts
+    assert losses(parts) == losses(whole)
+    assert len(losses(whole)) == 6
+
+
+def test_one_process_goes_on_where_two_were(data_bin, tmp_path):
+    """The toy corpus has 8 batches: 3 of 4 for each of two processes are 6 of 8 for one."""
+    train_together(data_bin, tmp_path, "--arch", ARCHS[0], "--max-update", "3")
+    log = run(
+        "train", data_bin, "--user-dir", USER_DIR, "--arch", ARCHS[0], *TRAINING, *UPDATES, "--max-update", "5",
+        "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert "3 batches of epoch 1 were read: going on after 6 of 8" in log
+    assert len(losses(log)) == 2
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    assert state["extra_state"]["train_iterator"]["epoch"] == 2
+
+
 def test_checkpointed_activations_of_shared_blocks_are_refused_with_torchs_ddp(data_bin, tmp_path):
     flags = ["--arch", "owf_tiny_one_wide_ffn", "--checkpoint-activations"]
     log = train_together(data_bin, tmp_path, *flags, expected=1, ddp_backend="pytorch_ddp")

@@ -22,6 +22,7 @@ from owf_fairseq.checkpoints.stored_model import (
     without_further_names,
 )
 from owf_fairseq.errors import InputError, too_small
+from owf_fairseq.fingerprint import known_data
 from owf_fairseq.flags import flag_name
 from owf_fairseq.models.tied_weights import broken_ties, tied_names, with_all_names
 
@@ -171,7 +172,7 @@ def average(files: Sequence[PathLike]) -> dict[str, Any]:
     if not first.is_ours:  # plain fairseq wants every name
         for name, further in first.ties.items():
             weights |= {other: weights[name] for other in further if other in first.tensors}
-    extra_state = {"train_iterator": dict(FRESH_START), "val_loss": None, "averaged": averaged}
+    extra_state = {"train_iterator": dict(FRESH_START), "val_loss": None, "averaged": averaged, **known_data(newest)}
     return {**copy.deepcopy(newest), "model": weights, "extra_state": extra_state}
 
 

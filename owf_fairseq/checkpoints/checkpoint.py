@@ -111,6 +111,20 @@ def read_checkpoint(path: PathLike, *, read_tensors: bool = True) -> dict[str, A
     return state
 
 
+def check_checkpoint(path: PathLike) -> dict[str, Any]:
+    """Reads all but the tensors of a checkpoint, and compares the sums of these: little memory, however large it is.
+
+    Raises:
+        InputError: as ``read_checkpoint``.
+    """
+    state = read_checkpoint(path, read_tensors=False)
+    with open(path, "rb") as stream:
+        is_zip = stream.read(2) == _ZIP
+    if is_zip:
+        _check_zip(Path(path), sums=True)
+    return state
+
+
 def _check_kinds(state: Any, name: str) -> None:
     """Refuses what has another form than fairseq's checkpoints, as far as our tools read it."""
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):

@@ -24,6 +24,7 @@ from owf_fairseq.checkpoints.stored_model import (
     without_further_names,
 )
 from owf_fairseq.errors import InputError
+from owf_fairseq.fingerprint import known_data
 from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, flag_name, make_plan
 from owf_fairseq.models.tied_weights import tied_names
 from owf_fairseq.parameters import given_flags, unknown_arch
@@ -104,6 +105,7 @@ def convert(source: StoredModel, to: str, flags: Sequence[str] = (), init: str =
             "train_iterator": dict(FRESH_START),
             "val_loss": None,
             "converted_from": {"file": source.file, "arch": source.arch, "init": init},
+            **known_data(source.state),
         },
     }
     return Conversion(state, args.arch, typed(differing_flags(args, args.arch)), blocks.steps)

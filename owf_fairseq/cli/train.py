@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "owf train CONFIG [--data DIR] [--fp32] [--dry-run] [fairseq-train's flags ...]"
     parser.description = (
         f"{HELP}.\nCONFIG comes first: a file, or one of the package's own as DATASET/NAME. Its keys are flags of\n"
-        "fairseq-train; flags of the command line win. An interrupted training goes on with the same command.\n"
-        "resolved.yaml in --save-dir says what was run.\n\n"
+        "fairseq-train; flags of the command line win. An interrupted training goes on with the same command, and a\n"
+        "finished one stays as it is. resolved.yaml in --save-dir says what was run.\n\n"
         "A config's update-freq is for one GPU. It is divided by the number of GPUs, so that an update stays as\n"
         "large, unless you give --update-freq. On one machine fairseq starts a process for each GPU. On several\n"
         "machines, with torchrun (on each of them) or in a job of SLURM:\n"
@@ -54,6 +54,9 @@ def run(args: argparse.Namespace) -> int:
         problems = training.problems()
         if problems:
             raise InputError(problems)
+        if training.finished:
+            print(f"owf train: {training.finished}", file=sys.stderr)
+            return 0
     if training.launch.rank == 0:
         update = training.describe_update()
         if update:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from owf_fairseq.data.segmentation import SEGMENTATION_RECORD, NoSegmentation, S
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.json_object import is_plain_name
 from owf_fairseq.files.lines import PathLike
+from owf_fairseq.fingerprint import KEY, SEGMENTATION, changed, fingerprint
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -29,11 +30,13 @@ class RecordedData:
     Attributes:
         folder: with ``dict.SOURCE.txt`` and ``dict.TARGET.txt``.
         source, target: languages.
+        fingerprint: of the data that the model was trained on, as its checkpoint has it; it may have none.
     """
 
     folder: Path
     source: str
     target: str
+    fingerprint: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def dictionaries(self) -> tuple[Dictionary, Dictionary]:
         """fairseq's dictionaries of the source and the target language.
@@ -71,25 +74,41 @@ class RecordedData:
         Raises:
             InputError: there are dictionaries, but no text.
         """
-        from fairseq.data import indexed_dataset
-
         source, _ = self.dictionaries()
         for split in ("valid", "test", "train"):
-            for pair in (f"{self.source}-{self.target}", f"{self.target}-{self.source}"):
-                prefix = str(self.folder / f"{split}.{pair}.{self.source}")
-                if not all(os.path.isfile(f"{prefix}.{kind}") for kind in ("idx", "bin")):
-                    continue
-                try:
-                    found = indexed_dataset.make_dataset(prefix, indexed_dataset.infer_dataset_impl(prefix))
-                    len(found)
-                except (AssertionError, AttributeError, OSError, TypeError, ValueError) as error:
-                    raise InputError(f"{prefix}.idx is damaged ({error}): make the data again") from error
+            found = self._indexed(split, self.source)
+            if found is not None:
                 some = [found[n].tolist() for n in range(min(number, len(found)))]
                 return [[source[n] for n in sentence if n != source.eos()] for sentence in some]
         raise InputError(
             f"{self.folder} has no sentences to verify the model on (it has no valid.{self.source}-{self.target}."
             f"{self.source}.idx): name a text with `--verify`"
         )
+
+    def sizes(self, split: str, lang: str) -> Sequence[int] | None:
+        """The tokens of each sentence of a split, the end of the sentence included; None if there is no such split.
+
+        Raises:
+            InputError: the data are damaged.
+        """
+        found = self._indexed(split, lang)
+        return None if found is None else list(found.sizes)  # a copy: the array ends with fairseq's data set
+
+    def _indexed(self, split: str, lang: str) -> Any:
+        """fairseq's data set of a split and a language; None if there is none."""
+        from fairseq.data import indexed_dataset
+
+        for pair in (f"{self.source}-{self.target}", f"{self.target}-{self.source}"):
+            prefix = str(self.folder / f"{split}.{pair}.{lang}")
+            if not all(os.path.isfile(f"{prefix}.{kind}") for kind in ("idx", "bin")):
+                continue
+            try:
+                found = indexed_dataset.make_dataset(prefix, indexed_dataset.infer_dataset_impl(prefix))
+                len(found)
+            except (AssertionError, AttributeError, OSError, TypeError, ValueError) as error:
+                raise InputError(f"{prefix}.idx is damaged ({error}): make the data again") from error
+            return found
+        return None
 
     def segmentation(self, other: str | None = None) -> Segmentation:
         """How text becomes pieces.
@@ -108,6 +127,11 @@ class RecordedData:
                 f"{self.folder} doesn't say how its text was cut into pieces (it has no {SEGMENTATION_RECORD}, "
                 "which `owf prepare` writes): `--segmentation none` takes text that is in pieces already, "
                 "`--segmentation DIR` the record of another folder"
+            )
+        if other is None and SEGMENTATION in changed(self.fingerprint, fingerprint(self.folder)):
+            raise InputError(
+                f"{self.folder} cuts text into other pieces now than when the model was trained: {SEGMENTATION_RECORD} "
+                "or the file that it names has changed. Put the old one back, or name its folder with `--segmentation DIR`"
             )
         return Segmentation.load(self.folder if other is None else other)
 
@@ -138,17 +162,29 @@ def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike |
                 f"{checkpoint} was not used: its language {lang!r} is no language, but could name any file"
             )
     recorded = task.get("data")
-    looked = []
+    sums = (state.get("extra_state") or {}).get(KEY) or {}
+    looked, others = [], []
     for place in [Path(folder)] if folder is not None else _places(recorded, Path(checkpoint)):
         if str(place) in looked:
             continue
         looked.append(str(place))
-        langs = (source, target) if source and target else _langs_of(place)
+        langs = (source, target) if source and target else languages(place)
         if langs is None:
             continue
-        found = RecordedData(place, *langs)
-        if all(map(os.path.isfile, found._dictionary_files())):  # False for a folder that may not be read
+        found = RecordedData(place, *langs, fingerprint=sums)
+        # isfile is False for a folder that may not be read
+        names = [path.name for path in found._dictionary_files() if os.path.isfile(path)]
+        if len(names) < 2:
+            continue
+        different = [name for name in changed(sums, fingerprint(place) if sums else {}) if name in names]
+        if not different:
             return found
+        others.append(f"{', '.join(different)} in {place}")
+    if others:
+        raise InputError(
+            f"{checkpoint} was trained with other symbols than those of {'; '.join(others)}, and would write other "
+            "words: name the data that it was trained on with `--data`"
+        )
     wanted = f"dict.{source or 'SOURCE'}.txt and dict.{target or 'TARGET'}.txt"
     if folder is not None:
         raise InputError(f"`--data` {folder} must hold {wanted}, the dictionaries of {checkpoint}")
@@ -191,7 +227,7 @@ def _is_closed(folder: str) -> bool:
     return False
 
 
-def _langs_of(folder: Path) -> tuple[str, str] | None:
+def languages(folder: Path) -> tuple[str, str] | None:
     """The languages of a folder of binary data, from the names of its files, as fairseq finds them."""
     names: list[str] = []
     with suppress(OSError):  # there is none, or it may not be listed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import multiprocessing
 import os
@@ -18,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import remove, write_lines
+from owf_fairseq.files.lock import locked
 from owf_fairseq.progress import Progress
 
 _JOURNAL = "journal.jsonl"
@@ -69,13 +68,7 @@ class WorkFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
-            lock = opened.enter_context(open(self.path / _LOCK, "w"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise InputError(f"{self.path}: another process is making this output now") from error
-            except OSError:
-                pass  # a file system without locks
+            opened.enter_context(locked(self.path / _LOCK, f"{self.path}: another process is making this output now"))
             if not self._resume():
                 self.results = {}
                 self._clear()

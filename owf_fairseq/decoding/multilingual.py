@@ -164,7 +164,7 @@ class MultilingualBackend(FairseqBackend):
         found = collect(problems, lambda: find_data(stored.state, checkpoints, data))
         if problems or device is None or tags is None or found is None:
             raise InputError(problems)
-        recorded = DirectionData(found.folder, found.source, found.target, tags)
+        recorded = DirectionData(found.folder, found.source, found.target, tags, fingerprint=found.fingerprint)
         source, target = recorded.joined_dictionaries()
         return cls([stored.build(source, target)], source, target, device, fp16, packed, recorded, tags=tags)
 
@@ -180,7 +180,7 @@ class MultilingualBackend(FairseqBackend):
             raise InputError(f"there is no direction '{direction}': it has two of the languages {known}, as in de-en")
         assert self.data is not None
         self.target_tag = self.tags.tag(target) if self.tags.decoder else None
-        self.data = DirectionData(self.data.folder, source, target, self.tags)
+        self.data = replace(self.data, source=source, target=target)
 
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
         """See ``search.Backend``."""

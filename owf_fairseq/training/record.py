@@ -13,6 +13,7 @@ import yaml
 from owf_fairseq import USER_DIR
 from owf_fairseq.doctor.installation import machine_facts
 from owf_fairseq.files.lines import write_lines
+from owf_fairseq.fingerprint import KEY, changed
 
 TRAINING_RECORD = "resolved.yaml"
 
@@ -24,8 +25,9 @@ HEADER = (
 HARMLESS = (
     *("batch-size-valid", "cpu", "data-buffer-size", "ddp-backend", "device-id", "disable-validation"),
     *("empty-cache-freq", "max-epoch", "max-tokens-valid", "max-update", "max-valid-steps", "no-epoch-checkpoints"),
-    *("no-last-checkpoints", "no-progress-bar", "num-workers", "patience", "restore-file", "save-dir"),
-    *("stop-time-hours", "tensorboard-logdir", "user-dir", "wandb-project"),
+    *("load-checkpoint-on-all-dp-ranks", "no-last-checkpoints", "no-progress-bar", "num-workers", "patience"),
+    *("restore-file", "save-async", "save-dir", "skip-invalid-size-inputs-valid-test", "stop-min-lr"),
+    *("stop-time-hours", "tensorboard-logdir", "user-dir", "wandb-project", "write-checkpoints-asynchronously"),
 )
 """Flags that change how long a training goes on and what it tells, not what the model learns in an update."""
 
@@ -86,6 +88,15 @@ def write_record(folder: Path, record: Record) -> None:
     write_lines(folder / TRAINING_RECORD, [HEADER, *text.rstrip("\n").split("\n")])
 
 
+def read_record(folder: Path) -> Record | None:
+    """The record of a folder; None if there is none that can be read."""
+    try:
+        record = yaml.load((folder / TRAINING_RECORD).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
 def check_record(folder: Path, record: Record) -> list[str]:
     """Says what forbids a training to go on from the checkpoints of a folder: that it would be another training.
 
@@ -95,12 +106,14 @@ def check_record(folder: Path, record: Record) -> list[str]:
     file = folder / TRAINING_RECORD
     if not file.is_file() or not any(folder.glob("checkpoint*.pt")):
         return []
+    before = read_record(folder)
     try:
-        old = _compared(yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        old = _compared(before or {})
+    except (KeyError, TypeError, AttributeError):
         return [f"{file} can't be read: give another `--save-dir`, or remove the file to go on nevertheless"]
     new = _compared(record)
-    different = [
+    different = [f"{name} (its content)" for name in changed((before or {}).get(KEY), record.get(KEY) or {})]
+    different += [
         f"{name} {new.get(name, 'not given')} (before: {old.get(name, 'not given')})"
         for name in dict.fromkeys((*new, *old))
         if new.get(name) != old.get(name)

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from fairseq import checkpoint_utils
 from fairseq.utils import eval_str_list
 
 import owf_fairseq
-from owf_fairseq.errors import InputError
+from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files.lock import locked
 from owf_fairseq.files.outputs import check_output_file
+from owf_fairseq.fingerprint import KEY, fingerprint
+from owf_fairseq.training.checks import (
+    GROWING,
+    MAXIMIZE,
+    language_flags,
+    language_problems,
+    metric_problems,
+    start_problems,
+    validation_problems,
+)
 from owf_fairseq.training.config import Setting, find_config, read_config
 from owf_fairseq.training.fairseq_flags import DATA, FairseqFlags, Values, parse
 from owf_fairseq.training.processes import Batch, Launch, find_launch
 from owf_fairseq.training.record import TRAINING_RECORD, Record, check_record, make_record, write_record
+from owf_fairseq.training.start import Start, find_start, limits
 
 HALF_PRECISION = ("fp16", "memory-efficient-fp16")
 
@@ -37,6 +52,7 @@ class Training:
         args: all that fairseq reads from them.
         launch: how this process was started.
         batch: the size of an update; None where flags do not say.
+        start: where it begins: ``flags`` lack those that were followed before.
     """
 
     config: str
@@ -44,6 +60,14 @@ class Training:
     args: argparse.Namespace
     launch: Launch
     batch: Batch | None
+    start: Start
+
+    @property
+    def finished(self) -> str:
+        """One line that says that there is no more to do; empty if there is."""
+        if not self.start.finished:
+            return ""
+        return f"{self.folder} is finished: {self.start.finished}; with a larger limit the training goes on"
 
     @property
     def command(self) -> str:
@@ -73,11 +97,17 @@ class Training:
         """What is written into the folder."""
         device = "cuda" if _gpus(self.flags) else "cpu"
         wanted = self.batch.wanted if self.batch else None
-        return make_record(self.config, self.flags, wanted, self.launch.processes, device)
+        return {
+            **make_record(self.config, self.flags, wanted, self.launch.processes, device),
+            **self.start.record(),
+            KEY: fingerprint(self.flags[DATA][0]),
+        }
 
     def problems(self) -> list[str]:
-        """What stands in the way of running it here and now."""
-        problems = []
+        """What stands in the way of running it here and now; of a finished one, only that it was another."""
+        if self.finished:
+            return check_record(self.folder, self.record())
+        problems = [*metric_problems(self.args), *language_problems(self.args)]
         gpus = _gpus(self.flags)
         if not gpus and any(name in self.flags for name in HALF_PRECISION):
             why = "`--cpu` is given" if "cpu" in self.flags else "there is none here"
@@ -96,11 +126,28 @@ class Training:
                 "fairseq connects the processes of a SLURM job only through a port that is free on the first node: "
                 "add `--distributed-port`, for example 29500"
             )
-        return [
-            *problems,
-            *check_output_file("--save-dir", self.folder / TRAINING_RECORD, overwrite=True),
+        unwritable = check_output_file("--save-dir", self.folder / TRAINING_RECORD, overwrite=True)
+        collect(problems, lambda: problems.extend(validation_problems(self.args)))
+        problems += [
+            *unwritable,
             *check_record(self.folder, self.record()),
+            *start_problems(self.args, self.start, self.flags),
         ]
+        if self.launch.rank == 0 and not unwritable and self.folder.is_dir():
+            with contextlib.ExitStack() as stack:
+                collect(problems, lambda: stack.enter_context(self.locked()))
+        return problems
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keeps others out of the folder.
+
+        Raises:
+            InputError: another training is in it.
+        """
+        return locked(
+            self.folder / ".lock",
+            f"another `owf train` writes to {self.folder} now: wait, or give another `--save-dir`",
+        )
 
 
 def plan(
@@ -142,8 +189,20 @@ def plan(
     if given.get("lr-scheduler") == ("polynomial_decay",) and "max-update" in given:
         given.setdefault("total-num-update", given["max-update"])  # fairseq means it so, and fails without
     # as it was imported: fairseq compares the two, and a link may lead to the package
-    flags = {DATA: (data,), "user-dir": (next(iter(owf_fairseq.__path__)),), **given}
-    return Training(config, flags, parse(sum(flag_words({DATA: (data,), **given}), [])), launch, batch)
+    user_dir = {"user-dir": (next(iter(owf_fairseq.__path__)),)}
+    args = _parse(data, given)
+    added = language_flags(args)
+    if args.best_checkpoint_metric in GROWING:
+        added[MAXIMIZE] = ()
+    start = find_start(args, given)
+    left_out = start.asked if start.followed else ()
+    given = {name: value for name, value in {**given, **added}.items() if name not in left_out}
+    return Training(config, {DATA: (data,), **user_dir, **given}, _parse(data, given), launch, batch, start)
+
+
+def _parse(data: str, given: Mapping[str, Values]) -> argparse.Namespace:
+    """All that fairseq reads."""
+    return parse(sum(flag_words({DATA: (data,), **given}), []))
 
 
 def flag_words(flags: Mapping[str, Values]) -> list[list[str]]:
@@ -202,15 +261,31 @@ def _batch(settings: Mapping[str, Setting], known: FairseqFlags, processes: int)
 
 
 def train(training: Training) -> None:
-    """Runs fairseq-train in this process.
+    """Runs fairseq-train in this process; a training that is finished stays as it is.
 
     Raises:
+        InputError: another training is in the folder.
         SystemExit: fairseq's own.
     """
-    if training.launch.rank == 0:
-        write_record(training.folder, training.record())
+    if training.finished:
+        return
+    if training.launch.rank != 0:
+        return _run_fairseq(training)
+    training.folder.mkdir(parents=True, exist_ok=True)
+    with training.locked():
+        record = training.record()
+        write_record(training.folder, record)
+        _run_fairseq(training)
+        write_record(training.folder, {**record, "finished": limits(training.args)})
+
+
+def _run_fairseq(training: Training) -> None:
     import fairseq_cli.train
 
+    # fairseq keeps the best score for the whole process
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
+    for name in ("best", "num_runs"):
+        vars(fairseq_cli.train.should_stop_early).pop(name, None)
     argv, main = sys.argv, sys.modules["__main__"]
     # processes that fairseq starts, one a GPU, begin with these two: they log and register what fairseq-train's would
     sys.argv = ["fairseq-train", *sum(flag_words(training.flags), [])]

@@ -28,6 +28,7 @@ def test_where_nothing_that_is_learnt_changes_it_goes_on(folder):
         max_valid_steps=("2",),
         eval_bleu_args=('{"beam": 5}',),
         eval_bleu_remove_bpe=(),
+        load_checkpoint_on_all_dp_ranks=(),
     )
     assert check_record(folder, changed) == []
 
