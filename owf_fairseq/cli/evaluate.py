@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.scoring import directions, evaluate
     from owf_fairseq.scoring.inputs import unnamed_systems
     from owf_fairseq.scoring.metrics import Settings
+    from owf_fairseq.screen import shown_after
 
     def warn(text: str) -> None:
         print(f"owf evaluate: warning: {text}", file=sys.stderr, flush=True)
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         data = evaluate.evaluate(*texts, language=args.target_lang, **how)
         report = evaluate.report(data, args.decimals)
-    print(report.as_markdown() if args.markdown else report.as_text(), flush=True)
-    if args.json:
-        write_output("--json", args.json, report.as_json().split("\n"))
+    with shown_after(report.as_markdown() if args.markdown else report.as_text()):
+        if args.json:
+            write_output("--json", args.json, report.as_json().split("\n"))
     return 0
