@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from owf_fairseq import USER_DIR, __version__
 from owf_fairseq.errors import InputError
-from owf_fairseq.screen import output_failure, tolerant_streams
+from owf_fairseq.screen import OutputError, explained, tolerant_streams
 
 
 def subcommands() -> list[str]:
@@ -78,11 +78,8 @@ def _main(argv: Sequence[str] | None) -> int:
         for problem in error.problems:
             print(f"owf {args.command}: error: {problem}", file=sys.stderr)
         return 2
-    except OSError as error:
-        said = output_failure(error)
-        if said is None:
-            raise
-        if said:
+    except OutputError as failure:
+        if said := explained(failure):
             print(f"owf {args.command}: error: {said}", file=sys.stderr)
         return 1
     except ImportError as error:
