@@ -174,8 +174,8 @@ def _why_not(error: str, learning: Learning) -> str:
     if needed := re.search(r"required_chars\. \d+ vs (\d+)", error):
         return (
             f"`--vocab-size` must be at least {int(needed[1]):,} for this text, but is {learning.vocab_size:,}: so "
-            "many are fairseq's 4 special symbols and a piece for each character; a lower `--character-coverage` leaves "
-            "out the rarest of them"
+            "many are fairseq's 4 special symbols and a piece for each character; a lower `--character-coverage` "
+            "leaves out the rarest of them"
         )
     if ".empty()" in error:
         return (

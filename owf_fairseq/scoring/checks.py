@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from owf_fairseq.files.visible import is_blank
 from owf_fairseq.scoring.inputs import TestSet, TextFile
 
 _SAME_AS_REFERENCE = 0.9
@@ -176,7 +177,7 @@ def _twice(hypotheses: Sequence[TextFile]) -> Iterator[str]:
 
 
 def _empty(text: TextFile, what_then: str) -> Iterator[str]:
-    lines = [number for number, line in enumerate(text.lines, 1) if not line.strip()]
+    lines = [number for number, line in enumerate(text.lines, 1) if is_blank(line)]
     if lines:
         yield f"{text.file}: nothing in {_some(lines, text)}: {what_then}"
 
