@@ -34,9 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ref",
         nargs="+",
-        required=True,
+        default=[],
         metavar="REF",
-        help="one reference or more: BLEU and chrF are multi-reference scores then, COMET's is the mean over them",
+        help="one reference or more: BLEU and chrF are multi-reference scores then, COMET's is the mean over them. "
+        "Needed by all but COMET's reference-free models",
     )
     parser.add_argument("--src", metavar="SRC", help="the source text; COMET needs it")
     parser.add_argument(
@@ -104,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
     problems = check_output_file("--json", args.json, args.overwrite, kind=evaluate.KIND, inputs=inputs)
     if args.decimals < 0:
         problems.append(f"`--decimals` must be 0 or more, but is {args.decimals}")
+    if args.directions and not args.ref:
+        problems.append("`--directions` needs `--ref`, the folder with the references, whatever the metric")
     if args.directions and args.target_lang:
         problems.append("`--target-lang` does not go with `--directions`: each direction has its own")
     how = {"baseline": args.baseline, "settings": settings, "warn": warn, "problems": problems}

@@ -121,7 +121,7 @@ def _closer_to_source(
     source: TextFile | None, references: Sequence[TextFile], hypotheses: Sequence[TextFile]
 ) -> Iterator[str]:
     """All hypotheses in the language of the source, measured on some lines."""
-    if source is None:
+    if source is None or not references:
         return
     from sacrebleu.metrics import CHRF
 

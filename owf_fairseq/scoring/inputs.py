@@ -45,7 +45,7 @@ class TestSet:
 
     Attributes:
         hypotheses: by the system's name.
-        references: one or more.
+        references: one or more; none for metrics that need none.
         source: None where no metric needs it.
         language: of the target side, None if unknown.
     """
@@ -60,7 +60,7 @@ class TestSet:
     @property
     def segments(self) -> int:
         """The number of lines."""
-        return len(self.references[0].lines)
+        return len((self.references or [*self.hypotheses.values()])[0].lines)
 
 
 def read_text(path: str) -> TextFile:
