@@ -189,7 +189,7 @@ def _marked(mark: _Mark, references: Sequence[TextFile], hypotheses: Sequence[Te
         for text in (*references, *hypotheses)
     }
     shares = {text.file: len(found[text.file]) / len(text.lines) for text in (*references, *hypotheses)}
-    in_references = max(shares[text.file] for text in references)
+    in_references = max((shares[text.file] for text in references), default=0.0)
     in_hypotheses = max(shares[text.file] for text in hypotheses)
     for text in references:
         if shares[text.file] > mark.usual:
