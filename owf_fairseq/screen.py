@@ -32,7 +32,7 @@ def tolerant_streams() -> Iterator[None]:
     for stream in (out, err):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
-    sys.stdout, sys.stderr = _Named(out), _Forgiving(err)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = _Named(out), _Forgiving(err)
     try:
         yield
     finally:

@@ -49,7 +49,7 @@ def _split_words(sentence: str, length: Callable[[str], int], limit: int) -> lis
 
 
 def _split_characters(word: str, length: Callable[[str], int], limit: int) -> list[str]:
-    parts = []
+    parts: list[str] = []
     start = 0
     while True:
         # The longest part that fits; a single character is taken in any case, so that this ends. What is tried grows
