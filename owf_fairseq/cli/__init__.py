@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import pkgutil
 import sys
 from collections.abc import Sequence
 
 from owf_fairseq import USER_DIR, __version__
 from owf_fairseq.errors import InputError, printable
+from owf_fairseq.screen import OutputError, explained, tolerant_streams
 
 
 def subcommands() -> list[str]:
@@ -82,6 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0; 2 for bad usage or bad input; 130 after Ctrl-C; 1 for any other failure that the subcommand
         reports.
     """
+    with tolerant_streams():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     parser = make_parser()
     args, others = parser.parse_known_args(argv)
     args.fairseq_flags = others
@@ -96,8 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for problem in error.problems:
             print(f"owf {args.command}: error: {printable(problem)}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of our output has closed it: `owf params | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OutputError as failure:
+        if said := explained(failure):
+            print(f"owf {args.command}: error: {said}", file=sys.stderr)
         return 1
     except ImportError as error:
         print(f"owf {args.command}: {error}; `owf doctor` says what is missing and what to do", file=sys.stderr)

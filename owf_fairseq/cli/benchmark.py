@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from owf_fairseq.errors import InputError
+from owf_fairseq.screen import shown_after
 
 if TYPE_CHECKING:
     from owf_fairseq.speed.benchmark_names import Named
@@ -161,15 +162,15 @@ def numbers_by_commas(text: str) -> tuple[int, ...]:
 def run(args: argparse.Namespace) -> int:
     """Measures or predicts, prints the tables and writes the files."""
     tables = predicted(args) if args.predict or args.paper else measured(args)
-    print("\n\n".join(table.as_markdown() if args.markdown else table.as_text() for table in tables), flush=True)
-    if args.json:
-        from owf_fairseq.files.outputs import write_output
+    with shown_after("\n\n".join(table.as_markdown() if args.markdown else table.as_text() for table in tables)):
+        if args.json:
+            from owf_fairseq.files.outputs import write_output
 
-        write_output("--json", args.json, tables[0].as_json().split("\n"))
-    if args.plot:
-        from owf_fairseq.speed.plot import plot
+            write_output("--json", args.json, tables[0].as_json().split("\n"))
+        if args.plot:
+            from owf_fairseq.speed.plot import plot
 
-        plot(tables[0].data, args.plot)
+            plot(tables[0].data, args.plot)
     return 0
 
 

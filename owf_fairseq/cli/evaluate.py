@@ -34,9 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ref",
         nargs="+",
-        required=True,
+        default=[],
         metavar="REF",
-        help="one reference or more: BLEU and chrF are multi-reference scores then, COMET's is the mean over them",
+        help="one reference or more: BLEU and chrF are multi-reference scores then, COMET's is the mean over them. "
+        "Needed by all but COMET's reference-free models",
     )
     parser.add_argument("--src", metavar="SRC", help="the source text; COMET needs it")
     parser.add_argument(
@@ -89,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.scoring import directions, evaluate
     from owf_fairseq.scoring.inputs import unnamed_systems
     from owf_fairseq.scoring.metrics import MetricSettings
+    from owf_fairseq.screen import shown_after
 
     def warn(text: str) -> None:
         print(f"owf evaluate: warning: {text}", file=sys.stderr, flush=True)
@@ -103,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
     problems = check_output_file("--json", args.json, args.overwrite, kind=evaluate.EVALUATION_KIND, inputs=inputs)
     if args.decimals < 0:
         problems.append(f"`--decimals` must be 0 or more, but is {args.decimals}")
+    if args.directions and not args.ref:
+        problems.append("`--directions` needs `--ref`, the folder with the references, whatever the metric")
     if args.directions and args.target_lang:
         problems.append("`--target-lang` does not go with `--directions`: each direction has its own")
     how = {"baseline": args.baseline, "settings": settings, "warn": warn, "problems": problems}
@@ -112,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         data = evaluate.evaluate(*texts, language=args.target_lang, **how)
         report = evaluate.evaluation_report(data, args.decimals)
-    print(report.as_markdown() if args.markdown else report.as_text(), flush=True)
-    if args.json:
-        write_output("--json", args.json, report.as_json().split("\n"))
+    with shown_after(report.as_markdown() if args.markdown else report.as_text()):
+        if args.json:
+            write_output("--json", args.json, report.as_json().split("\n"))
     return 0

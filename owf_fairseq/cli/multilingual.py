@@ -95,6 +95,7 @@ def _translate(args: argparse.Namespace) -> int:
 def _benchmark(args: argparse.Namespace) -> int:
     from owf_fairseq.errors import InputError, collect
     from owf_fairseq.files.outputs import check_output_file, write_output
+    from owf_fairseq.screen import shown_after
     from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark
     from owf_fairseq.speed.benchmark_direction import prepare_direction
     from owf_fairseq.speed.benchmark_names import read_names
@@ -111,7 +112,7 @@ def _benchmark(args: argparse.Namespace) -> int:
     if problems or candidates is None:
         raise InputError(problems)
     made = benchmark_tables(benchmark(candidates, options, warn))
-    print("\n\n".join(table.as_text() for table in made), flush=True)
-    if args.json:
-        write_output("--json", args.json, made[0].as_json().split("\n"))
+    with shown_after("\n\n".join(table.as_text() for table in made)):
+        if args.json:
+            write_output("--json", args.json, made[0].as_json().split("\n"))
     return 0

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.files.outputs import check_output_file, write_output
     from owf_fairseq.paper.report import PAIRS, REPORT_KIND, report, tables_of_the_paper
     from owf_fairseq.paper.results import read_results
+    from owf_fairseq.screen import shown_after
 
     problems = check_output_file("--output", args.output, args.overwrite, inputs=args.results)
     problems += check_output_file("--json", args.json, args.overwrite, kind=REPORT_KIND, inputs=args.results)
@@ -56,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     if problems or results is None:
         raise InputError(problems)
     made = report(results, args.table, args.only_ours, args.pair)
-    print(made.as_markdown(), flush=True)
-    if args.output:
-        write_output("--output", args.output, made.as_markdown().split("\n"))
-    if args.json:
-        write_output("--json", args.json, made.as_json().split("\n"))
+    with shown_after(made.as_markdown()):
+        if args.output:
+            write_output("--output", args.output, made.as_markdown().split("\n"))
+        if args.json:
+            write_output("--json", args.json, made.as_json().split("\n"))
     return 0

@@ -107,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.analysis.settings import AnalysisSettings
     from owf_fairseq.analysis.tables import similarity_tables, with_headings
     from owf_fairseq.files.outputs import write_output
+    from owf_fairseq.screen import shown_after
 
     def warn(text: str) -> None:
         print(f"{output.COMMAND}: warning: {text}", file=sys.stderr, flush=True)
@@ -153,11 +154,9 @@ def run(args: argparse.Namespace) -> int:
             f"## {heading}\n\n{table.as_markdown()}" if args.markdown else f"{heading}\n\n{table.as_text()}"
             for heading, table in with_headings(data, made)
         )
-    try:
+    with shown_after(text):
         if args.json:
             write_output("--json", args.json, json.split("\n"))
         if args.output:
             output.write_folder(args.output, data, made, plots=not args.no_plots)
-    finally:  # what was computed is shown, also where it can't be written
-        print(text, flush=True)
     return 0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import IO
 
-from owf_fairseq.data.segmentation import clean
 from owf_fairseq.errors import InputError, too_small
 from owf_fairseq.files.lines import PathLike, decode_line, unreadable, without_ends
 from owf_fairseq.files.outputs import check_output_file, output_file
+from owf_fairseq.files.visible import MARK, is_blank
 from owf_fairseq.progress import Progress
 
 FilePair = tuple[PathLike, PathLike]
@@ -31,7 +31,7 @@ class Rules:
     Attributes:
         limit: at most so many; the rest is not read, unless `lines` is given.
         lines: so many pairs must be there before any is left out.
-        drop_empty: leave out pairs with a side of which `clean` leaves nothing, as `owf prepare` does.
+        drop_empty: leave out pairs with a side that shows nothing, as `owf prepare` does.
         max_words: leave out pairs with a side of more words, with white space between.
     """
 
@@ -67,8 +67,8 @@ def copy_pairs(
     """Copy parallel text, of one corpus or of several after each other.
 
     It takes the same memory for any number of lines. Files may be gzipped, whatever their names. Only LF separates
-    lines; a CR before it, and a byte order mark at the start of a file, are dropped. The outputs appear when all is
-    written, or not at all.
+    lines; a CR before it, and a byte order mark at the start of a file or line, are dropped. The outputs appear when
+    all is written, or not at all.
 
     Args:
         inputs: for each corpus its two files.
@@ -108,7 +108,7 @@ def _kept(inputs: Sequence[FilePair], rules: Rules, copied: Copied) -> Iterator[
     for pair in inputs:
         for source, target in read_pairs(pair):
             copied.read += 1
-            if rules.drop_empty and (_blank(source) or _blank(target)):
+            if rules.drop_empty and (is_blank(source) or is_blank(target)):
                 copied.empty += 1
             elif rules.too_long(source) or rules.too_long(target):
                 copied.long += 1
@@ -117,11 +117,6 @@ def _kept(inputs: Sequence[FilePair], rules: Rules, copied: Copied) -> Iterator[
                 yield source, target
                 if copied.written == rules.limit and rules.lines is None:
                     return
-
-
-def _blank(line: str) -> bool:
-    # a letter or digit is never cleaned away: that spares most lines the work
-    return not line[:1].isalnum() and not clean(line)
 
 
 def read_pairs(pair: FilePair) -> Iterator[tuple[str, str]]:
@@ -161,7 +156,7 @@ def _lines(name: str, raw: IO[bytes]) -> Iterator[str]:
         raw.seek(0)
         file = gzip.GzipFile(fileobj=raw) if zipped else raw
         for number, line in enumerate(without_ends(file, at_start=True), 1):
-            yield decode_line(line, name, number)
+            yield decode_line(line, name, number).removeprefix(MARK)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name}, after line {number}: the gzipped data is damaged or cut off ({error})") from error
     except OSError as error:

@@ -131,7 +131,8 @@ class RecordedData:
         if other is None and SEGMENTATION in changed(self.fingerprint, fingerprint(self.folder)):
             raise InputError(
                 f"{self.folder} cuts text into other pieces now than when the model was trained: {SEGMENTATION_RECORD} "
-                "or the file that it names has changed. Put the old one back, or name its folder with `--segmentation DIR`"
+                "or the file that it names has changed. Put the old one back, or name its folder with "
+                "`--segmentation DIR`"
             )
         return Segmentation.load(self.folder if other is None else other)
 

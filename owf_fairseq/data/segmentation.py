@@ -17,6 +17,7 @@ from owf_fairseq.data.languages import short_code
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.json_object import is_plain_name, read_object, wrong_types
 from owf_fairseq.files.lines import PathLike, read_lines
+from owf_fairseq.files.visible import shown
 
 SEGMENTATION_RECORD = "segmentation.json"
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -30,9 +31,10 @@ _SPACES = re.compile("[\\s\\x00-\\x1f\\x7f-\\x9f\u2581]+")
 def clean(line: str) -> str:
     """Put one space where there is white space or a control character, and compose characters (Unicode NFC).
 
-    Nothing else is changed, so that a model can learn to write what the references have (full-width punctuation, say).
+    What shows nothing becomes empty, and a byte order mark before text is none of it. Nothing else is changed, so that
+    a model can learn to write what the references have (full-width punctuation, say).
     """
-    return _SPACES.sub(" ", unicodedata.normalize("NFC", line)).strip()
+    return shown(_SPACES.sub(" ", unicodedata.normalize("NFC", line)).strip()).strip()
 
 
 def read_record(folder: PathLike) -> dict[str, Any]:
@@ -225,7 +227,7 @@ class NoSegmentation(Segmentation):
     @staticmethod
     def clean(line: str) -> str:
         """Leave the pieces as they are: SentencePiece's, for example, have its sign for a space."""
-        return " ".join(re.split("[\\s\\x00-\\x1f\\x7f-\\x9f]+", line)).strip()
+        return shown(" ".join(re.split("[\\s\\x00-\\x1f\\x7f-\\x9f]+", line)).strip()).strip()
 
     def pieces(self, line: str, lang: str) -> list[str]:
         return line.split(" ") if line else []

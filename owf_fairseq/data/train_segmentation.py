@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import shutil
 import signal
 import sys
@@ -22,6 +23,10 @@ MODEL = "sentencepiece.model"
 CODES = "bpe.codes"
 
 _THREADS = 4
+_LONGEST = 4192
+"""Bytes of a line: SentencePiece leaves longer ones out without a word. Its limit is stored in the model: it stays."""
+_LEFT_OUT = "\u2585"
+"""The sign for what is unknown, in SentencePiece's training: it leaves lines that have it out, too."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -
     try:
         with _ended_by_interrupt():
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(line for side in text.sides for line in side),
+                sentence_iterator=(part for side in text.sides for line in side for part in usable_parts(line)),
                 model_writer=model,
                 model_type="unigram",
                 vocab_size=learning.vocab_size,
@@ -132,11 +137,7 @@ def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -
                 minloglevel=2,
             )
     except (RuntimeError, OSError) as error:
-        reason = str(error).strip().split("\n")[0].rpartition("] ")[2].rstrip(".")
-        raise InputError(
-            f"`--vocab-size` {learning.vocab_size}: SentencePiece can't make such a vocabulary from this text "
-            f"({reason}): try a larger size, or a lower --character-coverage"
-        ) from error
+        raise InputError(_why_not(str(error), learning)) from error
     (folder / MODEL).write_bytes(model.getvalue())
     return {
         "model": MODEL,
@@ -144,6 +145,45 @@ def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -
         "character_coverage": learning.character_coverage,
         "sentencepiece_version": sentencepiece.__version__,
     }
+
+
+def usable_parts(line: str) -> Iterator[str]:
+    """The parts of a line that SentencePiece takes: an ordinary line is one, as it is; a long one is cut.
+
+    It is cut at a space where there is one, or else between characters.
+    """
+    if len(line) * 4 <= _LONGEST and _LEFT_OUT not in line:  # most lines
+        yield line
+        return
+    for text in line.split(_LEFT_OUT):
+        raw = text.encode()
+        start = 0
+        while len(raw) - start > _LONGEST:
+            end = start + _LONGEST
+            while raw[end] & 0xC0 == 0x80:  # inside a character
+                end -= 1
+            space = raw.rfind(b" ", start + 1, end + 1)
+            end = end if space < 0 else space
+            yield raw[start:end].decode().strip()
+            start = end
+        yield raw[start:].decode().strip() if start else text
+
+
+def _why_not(error: str, learning: Learning) -> str:
+    """What SentencePiece's error means, and what helps."""
+    if needed := re.search(r"required_chars\. \d+ vs (\d+)", error):
+        return (
+            f"`--vocab-size` must be at least {int(needed[1]):,} for this text, but is {learning.vocab_size:,}: so "
+            "many are fairseq's 4 special symbols and a piece for each character; a lower `--character-coverage` "
+            "leaves out the rarest of them"
+        )
+    if ".empty()" in error:
+        return (
+            "there is no text to learn the segmentation from: all lines of the training text, or of "
+            "`--segmentation-text`, are blank. Give text that is not"
+        )
+    reason = error.strip().split("\n")[0].rpartition("] ")[2].rstrip(".")
+    return f"`--vocab-size` {learning.vocab_size}: SentencePiece can't make such a vocabulary from this text ({reason})"
 
 
 @contextlib.contextmanager

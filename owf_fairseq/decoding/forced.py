@@ -17,8 +17,8 @@ def numbers(dictionary: Dictionary, pieces: Sequence[str]) -> Tensor:
 
 
 @torch.inference_mode()
-def token_log_probabilities(model: Any, source: Tensor, target: Tensor) -> Tensor:
-    """The natural logarithm of every target token's probability, given the source and the tokens before it.
+def log_probabilities(model: Any, source: Tensor, target: Tensor) -> Tensor:
+    """The natural logarithm of every symbol's probability at every token of a target, given source and tokens before.
 
     Args:
         model: fairseq's encoder-decoder model or our decoder-only one, in eval mode.
@@ -26,9 +26,19 @@ def token_log_probabilities(model: Any, source: Tensor, target: Tensor) -> Tenso
         target: (T,), likewise; the symbol is also what a target starts with.
 
     Returns:
-        (T,), in float32.
+        (T, V), in the model's precision, float32 at least.
     """
     before = torch.cat([target[-1:], target[:-1]])[None]
-    output = model(source[None], torch.tensor([len(source)]), before)
-    log_probabilities: Tensor = model.get_normalized_probs(output, log_probs=True)[0]
-    return log_probabilities.float().gather(1, target[:, None])[:, 0]
+    logits: Tensor = model(source[None], torch.tensor([len(source)]), before)[0][0]
+    # not fairseq's `get_normalized_probs`, which rounds a model in float64 to float32
+    return logits.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def token_log_probabilities(model: Any, source: Tensor, target: Tensor) -> Tensor:
+    """Those of the target's own tokens, (T,); see ``log_probabilities``."""
+    return of_tokens(log_probabilities(model, source, target), target)
+
+
+def of_tokens(of_symbols: Tensor, target: Tensor) -> Tensor:
+    """Of (T, V), what is the target's own, (T,)."""
+    return of_symbols.gather(1, target[:, None])[:, 0]

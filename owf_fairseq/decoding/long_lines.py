@@ -49,13 +49,20 @@ def _split_words(sentence: str, length: Callable[[str], int], limit: int) -> lis
 
 
 def _split_characters(word: str, length: Callable[[str], int], limit: int) -> list[str]:
-    parts = []
-    while length(word) > limit and len(word) > 1:
-        # the longest start that fits; a single character is taken in any case, so that this ends
-        fits, too_long = 1, len(word)
+    parts: list[str] = []
+    start = 0
+    while True:
+        # The longest part that fits; a single character is taken in any case, so that this ends. What is tried grows
+        # from the part, and is not halved from the rest: that would be quadratic in a line without spaces.
+        fits, too_long = 1, 2
+        while start + fits < len(word) and length(word[start : start + too_long]) <= limit:
+            fits, too_long = too_long, 2 * too_long
+        if start + fits >= len(word):
+            return [*parts, word[start:]]
         while too_long - fits > 1:
             middle = (fits + too_long) // 2
-            fits, too_long = (middle, too_long) if length(word[:middle]) <= limit else (fits, middle)
-        parts.append(word[:fits])
-        word = word[fits:]
-    return [*parts, word]
+            fits, too_long = (middle, too_long) if length(word[start : start + middle]) <= limit else (fits, middle)
+        if start + fits >= len(word):
+            return [*parts, word[start:]]
+        parts.append(word[start : start + fits])
+        start += fits

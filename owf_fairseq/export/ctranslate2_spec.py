@@ -5,23 +5,25 @@ CTranslate2 has no layer without an FFN. A dropped one is expressed exactly by a
 - pre-norm, x + FFN(LN(x)): all weights are zero;
 - post-norm, LN(x + FFN(x)): the same, and the layer norm before it, which becomes this sublayer's input, changes places
   with it: the sublayer before gets the gain 1 and the bias 0, and the FFN the real ones. (A layer norm of a vector that
-  is normalised already is the vector itself, up to the norm's epsilon.)
+  is normalised already is the vector itself, up to the norm's epsilon: ``normalised_twice`` is what that costs.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from ctranslate2.converters import Converter
 from ctranslate2.converters import fairseq as stock
 from ctranslate2.specs import TransformerSpec
 from ctranslate2.specs.common_spec import Activation, LayerNormSpec
 from ctranslate2.specs.model_spec import LayerSpec
 from fairseq.data import Dictionary
-from torch import nn
+from torch import Tensor, nn
 
 from owf_fairseq.export.inexpressible import ACTIVATIONS
 
@@ -120,6 +122,30 @@ def set_feed_forward(spec: LayerSpec, layer: Any, norm_before: LayerNormSpec, be
     if not layer.normalize_before:
         stock.set_layer_norm(spec.ffn.layer_norm, before)
     identity.gamma, identity.beta = np.ones(dim, np.float32), np.zeros(dim, np.float32)
+
+
+@contextmanager
+def normalised_twice(model: Any) -> Iterator[None]:
+    """Lets a post-norm model apply twice, until the end, each layer norm that an exported model applies twice.
+
+    So it computes what the exported model should, the epsilon of both norms included.
+    """
+    norms = [
+        getattr(layer, name)
+        for stack, name in ((model.encoder, "self_attn_layer_norm"), (model.decoder, "encoder_attn_layer_norm"))
+        for layer in stack.layers
+        if not (layer.has_feed_forward or layer.normalize_before)
+    ]
+    hooks = [norm.register_forward_pre_hook(_normalised) for norm in norms]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _normalised(norm: nn.LayerNorm, inputs: tuple[Tensor]) -> Tensor:
+    return F.layer_norm(inputs[0], norm.normalized_shape, eps=norm.eps)
 
 
 def position_encodings(embed_positions: Any, number: int, half: bool) -> np.ndarray[Any, Any]:

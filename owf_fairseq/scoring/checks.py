@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from owf_fairseq.files.visible import is_blank
 from owf_fairseq.scoring.inputs import TestSet, TextFile
 
 _SAME_AS_REFERENCE = 0.9
@@ -120,7 +121,7 @@ def _closer_to_source(
     source: TextFile | None, references: Sequence[TextFile], hypotheses: Sequence[TextFile]
 ) -> Iterator[str]:
     """All hypotheses in the language of the source, measured on some lines."""
-    if source is None:
+    if source is None or not references:
         return
     from sacrebleu.metrics import CHRF
 
@@ -176,7 +177,7 @@ def _twice(hypotheses: Sequence[TextFile]) -> Iterator[str]:
 
 
 def _empty(text: TextFile, what_then: str) -> Iterator[str]:
-    lines = [number for number, line in enumerate(text.lines, 1) if not line.strip()]
+    lines = [number for number, line in enumerate(text.lines, 1) if is_blank(line)]
     if lines:
         yield f"{text.file}: nothing in {_some(lines, text)}: {what_then}"
 
@@ -188,7 +189,7 @@ def _marked(mark: _Mark, references: Sequence[TextFile], hypotheses: Sequence[Te
         for text in (*references, *hypotheses)
     }
     shares = {text.file: len(found[text.file]) / len(text.lines) for text in (*references, *hypotheses)}
-    in_references = max(shares[text.file] for text in references)
+    in_references = max((shares[text.file] for text in references), default=0.0)
     in_hypotheses = max(shares[text.file] for text in hypotheses)
     for text in references:
         if shares[text.file] > mark.usual:

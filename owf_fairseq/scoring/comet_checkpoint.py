@@ -34,11 +34,13 @@ class _Checkpoint:
         path: of the file.
         weights: their names.
         encoder: the name or the folder of the model that it is built on.
+        by_hparams: whether the folder is named in `hparams.yaml`, instead of what the checkpoint itself says.
     """
 
     path: Path
     weights: set[str]
     encoder: str
+    by_hparams: bool = False
 
 
 def find_model(model: str, cpu: bool = False) -> Callable[[], CometModel]:
@@ -154,8 +156,13 @@ def check_checkpoint(checkpoint: Path) -> _Checkpoint:
     if not isinstance(weights, dict) or not isinstance(flags, dict):
         raise InputError(f"{checkpoint} is no checkpoint of COMET's: it lacks `state_dict` or `hyper_parameters`")
     # Lightning reads the flags from each of these, and would import and call what `_instantiator` names
-    if any("_instantiator" in (state.get(key) or ()) for key in ("hyper_parameters", "hparams", "module_arguments")):
+    kept = [state.get(key) or () for key in ("hyper_parameters", "hparams", "module_arguments")]
+    if any("_instantiator" in one for one in (*kept, hparams)):
         raise InputError(f"{checkpoint} was not read: it names a function that would make its model, `_instantiator`")
+    # what users can write down: where the encoder is on a machine without a network
+    folder = hparams.get("pretrained_model")
+    if isinstance(folder, str) and folder != flags.get("pretrained_model") and os.path.isdir(folder):
+        return _Checkpoint(checkpoint, set(weights), folder, by_hparams=True)
     return _Checkpoint(checkpoint, set(weights), str(flags.get("pretrained_model")))
 
 
@@ -174,7 +181,9 @@ def _fetch_encoder(checkpoint: _Checkpoint) -> None:
         except Exception as error:
             raise InputError(
                 f"{checkpoint.path} needs the tokenizer of '{checkpoint.encoder}', which is not on this machine and "
-                f"can't be fetched ({reason(error)})"
+                f"can't be fetched ({reason(error)}): copy the folder with its tokenizer and config.json to this "
+                f"machine, and write its absolute path as `pretrained_model` in "
+                f"{checkpoint.path.parents[1] / 'hparams.yaml'}"
             ) from error
 
 
@@ -184,7 +193,9 @@ def _load(checkpoint: _Checkpoint, name: str, cpu: bool) -> CometModel:
         import torch
 
         try:
-            model = comet.load_from_checkpoint(str(checkpoint.path), local_files_only=True)
+            model = comet.load_from_checkpoint(
+                str(checkpoint.path), reload_hparams=checkpoint.by_hparams, local_files_only=True
+            )
         except Exception as error:
             raise InputError(f"COMET can't load {checkpoint.path}: {type(error).__name__}: {reason(error)}") from error
     # COMET loads what fits and leaves the rest as it was made, at random

@@ -36,7 +36,8 @@ def evaluate(
 
     Args:
         hypotheses: files, each a path or ``NAME=PATH``.
-        references: files; BLEU and chrF take all at once, COMET's score is the mean over them.
+        references: files; BLEU and chrF take all at once, COMET's score is the mean over them. None for COMET alone,
+            with a model that is reference-free.
         source: file; COMET needs it.
         baseline: the name or path of a system, to which all others are compared.
         language: of the target side, for BLEU's tokenizer.
@@ -56,6 +57,10 @@ def evaluate(
     paths, base = collect(problems, lambda: named(hypotheses, baseline)) or (unnamed_systems(hypotheses), None)
     test_set = collect(problems, lambda: read_test_set(paths, references, source, language))
     problems += metrics.check([language], has_source=source is not None)
+    if not references and set(metrics.names) != {"comet"}:
+        problems.append(
+            "`--ref` is missing: only COMET's reference-free models do without (`--metrics comet --comet-model MODEL`)"
+        )
     if problems or test_set is None:
         raise InputError(problems)
     warnings = find_warnings(test_set, tokenizer_in_use(settings, language))
@@ -125,10 +130,13 @@ def score_test_sets(
     Raises:
         InputError: what a metric needs can't be fetched or loaded.
     """
-    metrics.prepare(test_set.language for test_set in test_sets.values())
+    metrics.prepare(
+        [test_set.language for test_set in test_sets.values()],
+        has_references=all(test_set.references for test_set in test_sets.values()),
+    )
     samples = metrics.settings.samples
     work = sum(
-        test_set.segments * len(test_set.hypotheses) * (len(test_set.references) if metric == "comet" else 1)
+        test_set.segments * len(test_set.hypotheses) * (len(test_set.references) or 1 if metric == "comet" else 1)
         for test_set in test_sets.values()
         for metric in metrics.names
     )
@@ -212,7 +220,8 @@ def evaluation_report(data: Mapping[str, Any], decimals: int = 1) -> Report:
             if compared:
                 row += [f"± {number(entry['ci95'], decimals)}", number(entry["p_value"], 4)]
         rows.append(row)
-    notes = [f"{data['segments']:,} segments, {' and '.join(text['file'] for text in data['references'])}"]
+    references = " and ".join(text["file"] for text in data["references"])
+    notes = [f"{data['segments']:,} segments, {references or 'no reference'}"]
     return Report(header, rows, data, [*notes, *score_notes(data)])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import read_lines
+from owf_fairseq.files.visible import shown
 
 # `hyp.OpenNMT.de` is the system OpenNMT: the words around the name, and codes of languages (`de`, `en-de`).
 _WORDS_BEFORE = ("hyp", "hyps", "sys", "out")
@@ -44,7 +45,7 @@ class TestSet:
 
     Attributes:
         hypotheses: by the system's name.
-        references: one or more.
+        references: one or more; none for metrics that need none.
         source: None where no metric needs it.
         language: of the target side, None if unknown.
     """
@@ -59,7 +60,7 @@ class TestSet:
     @property
     def segments(self) -> int:
         """The number of lines."""
-        return len(self.references[0].lines)
+        return len((self.references or [*self.hypotheses.values()])[0].lines)
 
 
 def read_text(path: str) -> TextFile:
@@ -74,7 +75,7 @@ def read_text(path: str) -> TextFile:
         raise InputError(f"{path} can't be read: {error.strerror or error}") from error
     stream = io.BytesIO(data)
     stream.name = path  # what an error about its bytes will name
-    lines = read_lines(stream)
+    lines = [shown(line) for line in read_lines(stream)]
     if not lines:
         raise InputError(f"{path} is empty: it must have one segment a line")
     return TextFile(path, lines, hashlib.sha256(data).hexdigest())

@@ -110,18 +110,21 @@ class Metrics:
             self._load_comet = collect(problems, lambda: find_model(self.settings.comet_model, self.settings.cpu))
         return problems
 
-    def prepare(self, languages: Iterable[str | None]) -> None:
+    def prepare(self, languages: Iterable[str | None], has_references: bool = True) -> None:
         """Fetches and loads what the metrics need, after `check` found no problem.
 
         Args:
             languages: of the target sides.
+            has_references: whether there are any; only COMET's reference-free models do without.
 
         Raises:
-            InputError: something can't be fetched or loaded.
+            InputError: something can't be fetched or loaded, or needs references.
         """
         problems = self._tokenizer_problems(languages, fetch=True)
         if self._load_comet is not None:
             self._comet = collect(problems, self._load_comet)
+            if self._comet is not None and self._comet.needs_references and not has_references:
+                problems.append(f"`--comet-model` {self.settings.comet_model} scores against references: give `--ref`")
         if problems:
             raise InputError(problems)
 

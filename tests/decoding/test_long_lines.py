@@ -38,3 +38,18 @@ def test_nothing_is_lost_and_everything_fits():
         parts = split_to_fit(text.strip(), letters, limit)
         assert "".join(parts).replace(" ", "") == text.replace(" ", "")
         assert max(map(letters, parts)) <= limit
+
+
+@pytest.mark.parametrize("text", ["a" * 100_000, "\u4e00\u4e8c" * 50_000, "a" * 50_000 + " " + "b" * 50_000])
+def test_the_work_grows_with_the_line_and_no_faster(text):
+    looked_at = 0
+
+    def counted(part):
+        nonlocal looked_at
+        looked_at += len(part)
+        return len(part)
+
+    parts = split_to_fit(text, counted, 500)
+    assert "".join(parts) == text.replace(" ", "")
+    assert [len(part) for part in parts] == [500] * 200
+    assert looked_at < 30 * len(text)  # 200 times would be quadratic

@@ -144,6 +144,28 @@ def test_a_model_without_references(comet_encoder, comet_texts, capsys):
     assert "which this model finds without the references" in printed
 
 
+def test_no_reference_is_needed_by_a_model_that_reads_none(comet_encoder, tiny_comet, comet_texts, capsys):
+    from comet.models import ReferencelessRegression
+
+    checkpoint = make_comet(comet_texts / "estimator", ReferencelessRegression, pretrained_model=comet_encoder)
+    scores = []
+    for references in ([], ["--ref", "ref.de"]):
+        printed, errors = score_with_comet(
+            capsys, checkpoint, *references, "--baseline", "base", "--samples", "50", "--json", "scores.json"
+        )
+        scores.append(read()["systems"])
+        assert ("no reference" in printed) == (not references)
+        assert errors == "owf evaluate: warning: wide.de: nothing in 1 of 40 lines (1): they count as wrong\n"
+    assert scores[0] == scores[1]
+    _, errors = score_with_comet(capsys, tiny_comet, status=2)
+    assert f"`--comet-model` {tiny_comet} scores against references: give `--ref`" in errors
+    flags = ["base.de", "--src", "src.en", "--comet-model", str(checkpoint), "--metrics", "bleu", "comet"]
+    _, errors = evaluate(capsys, *flags, status=2)
+    assert "`--ref` is missing: only COMET's reference-free models do without" in errors
+    _, errors = evaluate(capsys, ".", "--directions", status=2)
+    assert "`--directions` needs `--ref`" in errors
+
+
 def test_progress_counts_segments(tiny_comet):
     from owf_fairseq.scoring.comet_checkpoint import find_model
 

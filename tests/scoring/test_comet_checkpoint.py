@@ -45,12 +45,14 @@ class Evil:
 
 
 def broken(tiny_comet, folder, change):
-    """A copy of the model whose checkpoint is changed."""
+    """A copy of the model whose checkpoint is changed, and alone says where the encoder is."""
     state = torch.load(tiny_comet, weights_only=True)
     change(state)
     (folder / "checkpoints").mkdir(parents=True)
     torch.save(state, folder / "checkpoints" / "model.ckpt")
-    (folder / "hparams.yaml").write_bytes((tiny_comet.parents[1] / "hparams.yaml").read_bytes())
+    flags = (tiny_comet.parents[1] / "hparams.yaml").read_text().splitlines()
+    kept = [line for line in flags if not line.startswith("pretrained_model:")]
+    (folder / "hparams.yaml").write_text("\n".join([*kept, ""]))
     return folder
 
 
@@ -145,3 +147,19 @@ def test_the_device(tiny_comet, monkeypatch):
     for there, cpu, gpus in ((False, False, 0), (True, False, 1), (True, True, 0)):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
         assert find_model(str(tiny_comet), cpu)().gpus == gpus
+
+
+def test_an_encoder_in_a_folder_that_hparams_name(tiny_comet, comet_encoder, comet_texts, capsys):
+    def elsewhere(state):
+        state["hyper_parameters"]["pretrained_model"] = "nobody/no-encoder"
+
+    model = broken(tiny_comet, comet_texts / "moved", elsewhere)
+    hparams = model / "hparams.yaml"
+    errors = refused(capsys, model)
+    assert f"write its absolute path as `pretrained_model` in {hparams}" in errors
+    hparams.write_text(f"{hparams.read_text()}pretrained_model: {comet_encoder}\n")
+    found = score_with_comet(capsys, model, "--ref", "ref.de")[0].splitlines()
+    usual = score_with_comet(capsys, tiny_comet, "--ref", "ref.de")[0].splitlines()
+    assert found[:4] == usual[:4]
+    hparams.write_text(hparams.read_text() + "_instantiator: os.system\n")
+    assert "names a function that would make its model" in refused(capsys, model)
