@@ -33,6 +33,7 @@ from owf_fairseq.files.lines import write_lines
 from owf_fairseq.tables import markdown_table, number
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "scripts/measure"))
 MARKED = re.compile(
     r"(?P<start><!-- table: (?P<name>\S+) from (?P<source>[^,]+), made by: (?P<command>.+?) -->\n)"
     r"(?P<table>.*?)(?P<end><!-- end table -->)",
@@ -102,9 +103,7 @@ def like_for_like(data: Data) -> str:
     found: dict[tuple[str, str], list[str]] = {}
     for entry in data["measurements"]:
         base = unpacked[0] if entry["name"] in unpacked else packed_base
-        [first] = [
-            one for one in data["measurements"] if (one["name"], one["lengths"]) == (base, entry["lengths"])
-        ]
+        [first] = [one for one in data["measurements"] if (one["name"], one["lengths"]) == (base, entry["lengths"])]
         runs = zip(entry["tokens_per_s"]["by_run"], first["tokens_per_s"]["by_run"], strict=True)
         ratio = statistics.median(ours / theirs for ours, theirs in runs)
         found.setdefault((entry["lengths"], archs[entry["name"]]), []).append(f"{ratio:.2f}")
@@ -134,11 +133,11 @@ def batch_sizes(data: Data) -> str:
 @from_json("curves")
 def curves_table(data: Data) -> str:
     """`scripts/measure/warm_start.py`: validation losses by updates."""
-    updates = sorted({int(at) for curve in data["curves"] for at in curve["loss"]})
-    rows = [
-        [f"{at:,}", *(number(curve["loss"].get(str(at)), 3) for curve in data["curves"])] for at in updates
-    ]
-    return markdown_table(["updates", *(curve["name"] for curve in data["curves"])], rows, words=())
+    from warm_start import Curve, loss_table
+
+    return loss_table(
+        [Curve(curve["name"], {int(at): loss for at, loss in curve["loss"].items()}) for curve in data["curves"]]
+    )
 
 
 def _similarity(table: str, decimals: int) -> None:
