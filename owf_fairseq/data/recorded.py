@@ -46,7 +46,7 @@ class RecordedData:
             try:
                 loaded.append(Dictionary.load(str(path)))
             except (OSError, ValueError, RuntimeError) as error:
-                problems.append(f"{path} is no dictionary of fairseq's: {error}")
+                problems.append(f"{path} is not a fairseq dictionary: {error}")
         if problems:
             raise InputError(problems)
         return loaded[0], loaded[1]

@@ -144,7 +144,7 @@ def check_checkpoint(checkpoint: Path) -> _Checkpoint:
     weights = state.get("state_dict") if isinstance(state, dict) else None
     flags = state.get("hyper_parameters") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not isinstance(flags, dict):
-        raise InputError(f"{checkpoint} is no checkpoint of COMET's: it lacks `state_dict` or `hyper_parameters`")
+        raise InputError(f"{checkpoint} is not a COMET checkpoint: it lacks `state_dict` or `hyper_parameters`")
     # Lightning reads the flags from each of these, and would import and call what `_instantiator` names
     if any("_instantiator" in (state.get(key) or ()) for key in ("hyper_parameters", "hparams", "module_arguments")):
         raise InputError(f"{checkpoint} was not read: it names a function that would make its model, `_instantiator`")
