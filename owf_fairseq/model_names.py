@@ -46,7 +46,7 @@ def refuse_equal_names(names: Sequence[str]) -> None:
     equal = sorted({name for name in names if names.count(name) > 1})
     if equal:
         raise InputError(
-            f"two models have the name '{name}': give them names of your own, as in `first={name}`" for name in equal
+            f"two models have the name '{name}': give them different names, such as `first={name}`" for name in equal
         )
 
 

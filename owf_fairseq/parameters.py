@@ -114,7 +114,7 @@ def unknown_flag(flag: str, known: Iterable[str]) -> str:
     """The sentence that refuses a flag, with the names that are near."""
     near = difflib.get_close_matches(flag.split("=")[0], list(known), n=3)
     suggestion = f"; did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
-    return f"`{flag}` is no flag of this model (flags of the task or the training change no count){suggestion}"
+    return f"`{flag}` is not a flag of this model (flags of task and training do not change the count){suggestion}"
 
 
 def split_archs_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:

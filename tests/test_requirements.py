@@ -1,4 +1,4 @@
-"""What pyproject.toml requires, constraints.txt pins, `owf doctor` recommends and the README says is one decision."""
+"""What pyproject.toml requires, constraints.txt pins, `owf doctor` recommends and the documents say is one decision."""
 
 import re
 import sys
@@ -28,6 +28,7 @@ CONSTRAINTS = [
 PYTHONS = SpecifierSet(PROJECT["requires-python"])
 MINORS = [minor for minor in range(6, 20) if f"3.{minor}.1" in PYTHONS]
 PLATFORMS = [("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64"), ("Darwin", "x86_64")]
+INSTALLATION = "docs/installation.md"
 FAIRSEQS = {each.name: str(each.specifier).removeprefix("==") for each in REQUIREMENTS if "fairseq" in each.name}
 
 each_environment = pytest.mark.parametrize(
@@ -82,18 +83,21 @@ def test_the_doctor_knows_the_oldest_torch():
 def test_the_builds_of_fairseq_have_one_version_everywhere():
     assert set(FAIRSEQS) == set(FAIRSEQ_DISTRIBUTIONS)
     names = "|".join(sorted(FAIRSEQS, key=len, reverse=True))
-    files = ("README.md", "constraints.txt", "scripts/lib.sh", "scripts/test_matrix.sh", "owf_fairseq/doctor/doctor.py")
+    files = (
+        *(INSTALLATION, "constraints.txt", "scripts/lib.sh", "scripts/test_matrix.sh"),
+        "owf_fairseq/doctor/doctor.py",
+    )
     # `fairseq` 0.12.2, fairseq==0.12.2, or with a line break in a comment between the two
     said = {file: re.findall(rf"(?<![\w-])({names})`?(?:==|[\s#]+)(\d+(?:\.\d+)+)", text(file)) for file in files}
     for file, versions in said.items():
         assert all(version == FAIRSEQS[name] for name, version in versions), file
-    for file in ("README.md", "owf_fairseq/doctor/doctor.py"):
+    for file in (INSTALLATION, "owf_fairseq/doctor/doctor.py"):
         assert set(FAIRSEQS) <= {name for name, _ in said[file]}
     assert "fairseq-fixed" in {name for name, _ in said["scripts/test_matrix.sh"]}
 
 
-def test_the_readmes_table_of_fairseqs():
-    lines = text("README.md").split("| Python | fairseq that is installed | |\n")[1].split("\n\n")[0].splitlines()[1:]
+def test_the_documented_table_of_fairseqs():
+    lines = text(INSTALLATION).split("| Python | fairseq that is installed | |\n")[1].split("\n\n")[0].splitlines()[1:]
     seen = set()
     for line in lines:
         where, what, _ = (cell.strip() for cell in line.strip("|").split("|"))
@@ -119,7 +123,7 @@ def test_the_supported_pythons_are_named():
     classifiers = [line for line in PROJECT["classifiers"] if "Python :: 3." in line]
     assert classifiers == [f"Programming Language :: Python :: 3.{minor}" for minor in MINORS]
     named = ", ".join(f"3.{minor}" for minor in MINORS[:-1]) + f" or 3.{MINORS[-1]}"
-    for file in ("README.md", "scripts/lib.sh", "owf_fairseq/doctor/doctor.py"):
+    for file in ("README.md", INSTALLATION, "scripts/lib.sh", "owf_fairseq/doctor/doctor.py"):
         assert named in text(file), file
 
 
@@ -128,10 +132,17 @@ def test_the_doctor_refuses_the_torch_that_is_too_old(version):
     [required] = [each for each in REQUIREMENTS if each.name == "torch"]
     too_old = any("too old" in problem for problem in problems(Facts(torch_version=version)))
     assert too_old == (version not in required.specifier)
-    assert f"torch=={LAST_TORCH_FOR_V100}" in text("README.md")
+    assert f"torch=={LAST_TORCH_FOR_V100}" in text(INSTALLATION)
 
 
 def test_the_doctor_looks_at_what_is_required():
     assert set(REQUIRED_PARTS) <= {each.name for each in REQUIREMENTS}
     for name, extra in OPTIONAL_PARTS.items():
         assert name in {Requirement(line).name for line in EXTRAS[extra]}
+
+
+def test_the_extras_that_documents_name_exist():
+    documents = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
+    named = [names for path in documents for names in re.findall(r"'\.\[([\w,]+)\]'", path.read_text("utf-8"))]
+    assert named
+    assert {name for names in named for name in names.split(",")} <= set(EXTRAS)

@@ -107,14 +107,14 @@ def test_importing_the_models_registers_silently(tmp_path, installed):
     assert not ours
 
 
-def test_without_user_dir_fairseq_names_what_the_readme_explains(data_bin, trained, tmp_path):
+def test_without_user_dir_fairseq_names_what_the_docs_explain(data_bin, trained, tmp_path):
     """fairseq's own commands cannot be made to say it better: the plugin that could is what is missing."""
     arguments = [data_bin, "--path", trained / "checkpoint_last.pt", *DECODING]
     result = spawn("generate", *arguments, cwd=tmp_path)
     assert result.returncode != 0
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    explained = (REPOSITORY / "docs/fairseq.md").read_text(encoding="utf-8")
     assert "GLOBAL argparse.Namespace was not an allowed global" in result.stderr
-    assert "GLOBAL argparse.Namespace was not an allowed global" in " ".join(readme.split())
+    assert "GLOBAL argparse.Namespace was not an allowed global" in " ".join(explained.split())
     trained_without = spawn("train", data_bin, "--arch", "owf_tiny", *TRAINING, cwd=tmp_path)
     assert trained_without.returncode == 2
     assert "invalid choice: 'owf_tiny'" in trained_without.stderr

@@ -183,5 +183,5 @@ def test_hydra_train_refuses_a_misspelt_key_and_takes_null_as_not_given(data_bin
     )
     result = spawn("hydra-train", "--config-dir", tmp_path, "--config-name", "train", cwd=tmp_path)
     assert result.returncode != 0
-    assert "`encoder_fnn` under `model` is no flag of the model; did you mean `encoder_ffn`?" in result.stderr
+    assert "`encoder_fnn` under `model` is not a flag of the model; did you mean `encoder_ffn`?" in result.stderr
     assert not (tmp_path / "checkpoint_last.pt").exists()

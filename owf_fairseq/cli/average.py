@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "average checkpoints of one training into one checkpoint, which fairseq-generate reads like any other"
+HELP = "average checkpoints of one training into one, which fairseq-generate reads like any other"
 EXAMPLE = (
     "owf average runs/my-model --last 5 --output runs/my-model/averaged.pt\n"
     "owf average runs/my-model --best 3 --output runs/my-model/averaged.pt\n"

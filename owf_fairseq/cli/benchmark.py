@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from owf_fairseq.speed.benchmark_names import Named
     from owf_fairseq.tables import Report
 
-HELP = "measure how fast models decode, in turn and in one run, or predict it from their shapes"
+HELP = "measure decoding speed, all models in turn in one run, or predict it from their shapes"
 EXAMPLE = (
     "owf benchmark vanilla=runs/a/checkpoint_best.pt wide=runs/b/checkpoint_best.pt --input test.en --json speed.json\n"
     "owf benchmark owf_base owf_base_no_dec owf_base_one_wide_ffn --cpu --lengths 12/12 26/30 50/60\n"

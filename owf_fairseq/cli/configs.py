@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "list the configs that `owf train` finds by name, or those of the rows of a table of the paper"
+HELP = "list the configs that `owf train` finds by name, or those of one of the paper's tables"
 EXAMPLE = "owf configs\nowf configs --table one_wide --dataset multi30k"
 
 
@@ -13,10 +13,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         metavar="NAME",
-        help="of the paper, whose rows are wanted, in its order: sharing, dropping, one_wide, other, custom_sharing, "
-        "attention or similarity",
+        help="list the rows of this table of the paper, in its order: sharing, dropping, one_wide, other, "
+        "custom_sharing, attention or similarity",
     )
-    parser.add_argument("--dataset", metavar="NAME", help="the data: a folder of configs, as multi30k (default: all)")
+    parser.add_argument("--dataset", metavar="NAME", help="a folder of configs, such as multi30k (default: all)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.training.config import config_names, table_configs
 
     if args.table is not None and args.dataset is None:
-        raise InputError("`--table` needs `--dataset`: each of them has configs of its own for the paper's rows")
+        raise InputError("`--table` needs `--dataset`: every dataset has its own configs for the paper's rows")
     if args.table is not None:
         names = table_configs(args.table, args.dataset)
     else:

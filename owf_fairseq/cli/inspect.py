@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from owf_fairseq.checkpoints.inspection import Inspection
 
-HELP = "print what a checkpoint holds: its model, layer by layer, its training, and whether shared weights are one"
+HELP = "print what a checkpoint holds: its model layer by layer, its training, and whether shared weights agree"
 EXAMPLE = "owf inspect runs/my-model/checkpoint_best.pt"
 
 

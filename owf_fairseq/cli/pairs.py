@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "copy parallel text, checked line by line: several corpora to one, without empty or long pairs"
+HELP = "check parallel text line by line and join corpora, without empty or long pairs if you like"
 EXAMPLE = (
     "owf pairs --input europarl.en.gz europarl.de.gz --input news.en news.de --output train.en train.de \\\n"
     "    --drop-empty --max-words 250"

@@ -14,7 +14,7 @@ from owf_fairseq.tables import Report, number
 if TYPE_CHECKING:
     from owf_fairseq.parameters import ParameterCount
 
-HELP = "print the exact number of parameters of architectures, by block, and beside the paper's"
+HELP = "count the parameters of architectures exactly, block by block, or beside the paper's counts"
 EXAMPLE = "owf params owf_big owf_big_shared_enc_no_dec --encoder-ffn-embed-dim 24576"
 
 PASSES_FLAGS = True
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--separate-embeddings",
         action="store_true",
-        help="source, target and output have a matrix each, fairseq's default (here by default one serves all three, "
+        help="separate matrices for source, target and output, fairseq's default (default here: one for all three, "
         "as in the paper and with fairseq's --share-all-embeddings)",
     )
     what = parser.add_mutually_exclusive_group()
@@ -100,7 +100,7 @@ def arch_counts(tokens: Sequence[str], vocab_size: int | None = None, *, shared_
     archs, flags = split_archs_and_flags(tokens)
     if not archs:
         given_flags(next(iter(ARCHS)), flags)  # any arch will do to find what is wrong
-        raise InputError("name one arch or more (`owf params --list` prints them all), or give `--paper`")
+        raise InputError("name at least one architecture (`owf params --list` prints them all), or give `--paper`")
     counts, problems = [], []
     for arch in archs:
         try:
@@ -141,7 +141,7 @@ def _refuse_more(args: argparse.Namespace) -> None:
     given += ["--vocab-size"] if args.vocab_size is not None else []
     given += ["--separate-embeddings"] if args.separate_embeddings else []
     if given:
-        raise InputError(f"`{flag}` takes neither archs nor flags of a model, but got `{' '.join(given)}`")
+        raise InputError(f"`{flag}` takes neither architectures nor model flags, but got `{' '.join(given)}`")
 
 
 def _as_row(count: ParameterCount) -> list[str]:

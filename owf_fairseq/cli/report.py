@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "write results as a table of the paper, ours beside the paper's"
+HELP = "write results as a table of the paper, our numbers beside the paper's"
 EXAMPLE = (
     "owf report scores.json speed.json --table one_wide\n"
     "owf report speed.json --table batch_size --output batch_sizes.md"

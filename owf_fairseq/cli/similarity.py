@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-HELP = "compare the inside of models by CKA and LNS, with each other and with themselves, as the paper does"
+HELP = "compare models' representations by CKA and LNS, with each other and with themselves, as the paper does"
 EXAMPLE = (
     "owf similarity big=a.pt wide=b.pt --benchmark seed2.pt seed3.pt --src test.en --ref test.de --output similarity\n"
     "owf similarity big=a.pt wide=b.pt --src test.en --ref test.de --sentences 500 --capture module --debiased\n"

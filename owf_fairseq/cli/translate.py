@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-error",
         choices=("stop", "blank"),
         default="stop",
-        help="bytes that are not UTF-8: name the lines and stop (default), or leave them blank",
+        help="invalid UTF-8: name the lines and stop (default), or leave them blank",
     )
     odd.add_argument(
         "--long-lines",

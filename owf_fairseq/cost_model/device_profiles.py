@@ -145,7 +145,7 @@ def choose_profile(
         if not 0 < value < math.inf
     ]
     if len(ways) > 1:
-        problems.append(f"`{'`, `'.join(ways)}` each choose a device: give one of them")
+        problems.append(f"`{'`, `'.join(ways)}` each choose a device: give only one of them")
     if len(given) == 1:
         problems.append("`--peak-gflops` and `--bandwidth-gbs` describe a device together: give both")
     if name is not None and name not in PROFILES:

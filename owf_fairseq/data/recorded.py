@@ -51,7 +51,7 @@ class RecordedData:
             try:
                 loaded.append(Dictionary.load(str(path)))
             except Exception as error:  # fairseq raises one that says no more for bytes that are not UTF-8
-                problems.append(f"{path} is no dictionary of fairseq's: {error}")
+                problems.append(f"{path} is not a fairseq dictionary: {error}")
         if problems:
             raise InputError(problems)
         return loaded[0], loaded[1]

@@ -143,7 +143,7 @@ class SentencePieceSegmentation(Segmentation):
         try:
             self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
         except (RuntimeError, OSError) as error:
-            raise InputError(f"{model} is no SentencePiece model: make the data again with `owf prepare`") from error
+            raise InputError(f"{model} is not a SentencePiece model: make the data again with `owf prepare`") from error
 
     @classmethod
     def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:

@@ -197,7 +197,7 @@ def refuse_unknown_keys(model: type[SharingModel], args: Namespace) -> None:
     if unknown:
         near = [difflib.get_close_matches(name, known, n=1) for name in unknown]
         raise InputError(
-            f"`{name}` under `model` is no flag of the model" + (f"; did you mean `{match[0]}`?" if match else "")
+            f"`{name}` under `model` is not a flag of the model" + (f"; did you mean `{match[0]}`?" if match else "")
             for name, match in zip(unknown, near, strict=True)
         )
 

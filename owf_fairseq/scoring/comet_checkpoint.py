@@ -154,7 +154,7 @@ def check_checkpoint(checkpoint: Path) -> _Checkpoint:
     weights = state.get("state_dict") if isinstance(state, dict) else None
     flags = state.get("hyper_parameters") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not isinstance(flags, dict):
-        raise InputError(f"{checkpoint} is no checkpoint of COMET's: it lacks `state_dict` or `hyper_parameters`")
+        raise InputError(f"{checkpoint} is not a COMET checkpoint: it lacks `state_dict` or `hyper_parameters`")
     # Lightning reads the flags from each of these, and would import and call what `_instantiator` names
     kept = [state.get(key) or () for key in ("hyper_parameters", "hparams", "module_arguments")]
     if any("_instantiator" in one for one in (*kept, hparams)):

@@ -80,7 +80,7 @@ def read_config(path: Path, derived: tuple[Path, ...] = ()) -> dict[str, Setting
     if base is not None:
         file = path.parent / base.value
         if file.resolve() in {one.resolve() for one in (path, *derived)}:
-            problems.append(f"{base.where}: `{BASE}` {base.value} is in the end based on this file itself")
+            problems.append(f"{base.where}: `{BASE}` {base.value} leads back to this file")
         elif not file.is_file():
             problems.append(f"{base.where}: `{BASE}` must be a config, relative to this file, but {file} is not there")
         else:
@@ -103,7 +103,7 @@ def _read_file(path: Path, problems: list[str]) -> dict[str, Setting]:
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):
-        problems.append(f"{path}: a config has lines of `flag: value`")
+        problems.append(f"{path}: a config consists of lines `flag: value`")
         return {}
     settings: dict[str, Setting] = {}
     for key, value in root.value:

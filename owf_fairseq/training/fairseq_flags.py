@@ -164,7 +164,7 @@ def _options(given: Sequence[Given]) -> dict[str, argparse.Action]:
     choices |= {option: option for name in REGISTRIES for option in [f"--{name.replace('_', '-')}"]}
     chosen = {choices[one.option]: one for one in given if one.option in choices}
     if "--arch" not in chosen:
-        raise InputError("no `arch` is given: a config must name one, or its base (`owf params --list` prints ours)")
+        raise InputError("no `arch` is given: the config or its base must name one (`owf params --list` prints ours)")
     problems: list[str] = []
     known = {option: action for action in options.get_training_parser()._actions for option in action.option_strings}
     for option, one in chosen.items():

@@ -253,32 +253,44 @@ def write_report(folder: Path, curves: list[Curve], facts: dict[str, Any], *, pl
     write_lines(folder / "warm_start.json", json.dumps(data, indent=2).split("\n"))
     if plotted:
         plot(folder / "warm_start.png", curves, facts)
-    write_lines(folder / "README.md", page(curves, facts, plotted=plotted).split("\n"))
+    write_lines(folder / "README.md", page(folder, curves, facts, plotted=plotted).split("\n"))
 
 
-def page(curves: list[Curve], facts: dict[str, Any], *, plotted: bool) -> str:
-    """The report in Markdown."""
-    updates = sorted({number for curve in curves for number in curve.loss})
-    step = max(1, len(updates) // 12)
-    shown = [number for index, number in enumerate(updates) if index % step == 0 or number == updates[-1]]
-    rows = [[f"{n:,}", *(f"{c.loss[n]:.3f}" if n in c.loss else "-" for c in curves)] for n in shown]
+def page(folder: Path, curves: list[Curve], facts: dict[str, Any], *, plotted: bool) -> str:
+    """The report in Markdown, its table marked as `scripts/render_tables.py` reads it."""
     vanilla = facts["vanilla"]
+    settings = ("updates", "interval", "lr", "warmup", "max_tokens", "seed")
+    flags = " ".join(f"--{name.replace('_', '-')} {facts[name]}" for name in settings)
+    command = (
+        f"python scripts/measure/warm_start.py --data {facts['data']} --checkpoint {facts['checkpoint']} "
+        f"--output {folder} {flags}"
+    )
     return "\n".join(
         [
             f"# Starting {facts['arch']} from a trained {vanilla['arch']}",
             "",
-            f"Validation loss, in bits a token, after the same numbers of updates. The {vanilla['arch']} model that it "
-            f"starts from was trained for {vanilla['updates']:,} updates and has a loss of "
-            f"{facts['vanilla_loss']:.3f}. Same data, flags and seed for all; optimizer state starts afresh. Made by "
-            "`scripts/measure/warm_start.py`; all points are in `warm_start.json`.",
+            "Validation loss, in bits per token, after the same numbers of updates. The "
+            f"{vanilla['arch']} model that it starts from was trained for {vanilla['updates']:,} updates and has a "
+            f"loss of {facts['vanilla_loss']:.3f}. All have the same data, flags and seed; the optimizer state starts "
+            "afresh. Made by `scripts/measure/warm_start.py`; all points are in `warm_start.json`.",
             "",
             *(["![validation loss against updates](warm_start.png)", ""] if plotted else []),
-            markdown_table(["updates", *(curve.name for curve in curves)], rows, words=()),
+            f"<!-- table: curves from {folder / 'warm_start.json'}, made by: {command} -->",
+            loss_table(curves),
+            "<!-- end table -->",
             "",
-            f"`--updates {facts['updates']} --interval {facts['interval']} --lr {facts['lr']} --warmup "
-            f"{facts['warmup']} --max-tokens {facts['max_tokens']} --seed {facts['seed']}`",
+            f"`{flags}`",
         ]
     )
+
+
+def loss_table(curves: list[Curve]) -> str:
+    """The losses in Markdown, a row for each of about twelve numbers of updates. `scripts/render_tables.py` uses it."""
+    updates = sorted({number for curve in curves for number in curve.loss})
+    step = max(1, len(updates) // 12)
+    shown = [number for index, number in enumerate(updates) if index % step == 0 or number == updates[-1]]
+    rows = [[f"{n:,}", *(f"{c.loss[n]:.3f}" if n in c.loss else "-" for c in curves)] for n in shown]
+    return markdown_table(["updates", *(curve.name for curve in curves)], rows, words=())
 
 
 def plot(path: Path, curves: list[Curve], facts: dict[str, Any]) -> None:

@@ -125,7 +125,7 @@ def test_there_and_back_through_files(vanilla, tmp_path):
     [
         (["--to", "owf_tiny_no_dec"], ["name one checkpoint to convert, but there are 0"]),
         (["{vanilla}", "b.pt", "--to", "owf_tiny_no_dec"], ["name one checkpoint to convert, but there are 2"]),
-        (["{vanilla}", "--to", "owf_tiny_no_dec", "--encoder-fnn", "x"], ["`--encoder-fnn` is no flag of this model"]),
+        (["{vanilla}", "--to", "owf_tiny_no_dec", "--encoder-fnn", "x"], ["`--encoder-fnn` is not a flag"]),
         (["{vanilla}", "--to", "owf_tiny_shared_enc", "--init", "concat"], ["give `--encoder-ffn-embed-dim 768`"]),
         (["none.pt", "--to", "fairseq"], ["none.pt can't be read"]),
     ],

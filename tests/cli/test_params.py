@@ -101,8 +101,8 @@ def test_archs_and_flags_in_any_order(tokens, capsys):
 @pytest.mark.parametrize(
     ("arguments", "problems"),
     [
-        ([], [["name one arch", "`owf params --list`"]]),
-        (["--encoder-ffn", "shared"], [["name one arch"]]),
+        ([], [["name at least one architecture", "`owf params --list`"]]),
+        (["--encoder-ffn", "shared"], [["name at least one architecture"]]),
         (["owf_tinny"], [["no arch 'owf_tinny'", "did you mean owf_tiny", "`owf params --list`"]]),
         (
             ["owf_bg", "owf_tiny", "--lr", "0.1", "--encoder-fnn", "cycle-2", "nonsense"],

@@ -129,7 +129,7 @@ def test_what_is_no_comet_model(tiny_comet, comet_texts, capsys):
     )
     assert "`--comet-model` ./none.ckpt is not there" in refused(capsys, "./none.ckpt")
     folder = broken(tiny_comet, comet_texts / "two", lambda state: state.pop("hyper_parameters"))
-    assert "is no checkpoint of COMET's: it lacks `state_dict` or `hyper_parameters`" in refused(capsys, folder)
+    assert "is not a COMET checkpoint: it lacks `state_dict` or `hyper_parameters`" in refused(capsys, folder)
     (folder / "checkpoints" / "model.ckpt").write_bytes(b"not a checkpoint")
     assert "model.ckpt is damaged, or no checkpoint (" in refused(capsys, folder)
     (folder / "hparams.yaml").write_text("pool: avg\n")

@@ -62,9 +62,9 @@ def test_all_problems_of_all_files_are_told_at_once(tmp_path):
 
 def test_a_base_that_leads_back(tmp_path):
     path = write(tmp_path, row="base: middle.yaml\n", middle="lr: 1\nbase: row.yaml\n")
-    with pytest.raises(InputError, match=r"middle.yaml, line 2: `base` row.yaml is in the end based on this file"):
+    with pytest.raises(InputError, match=r"middle.yaml, line 2: `base` row.yaml leads back to this file"):
         read_config(path)
-    with pytest.raises(InputError, match=r"self.yaml, line 1: `base` self.yaml is in the end based on this file"):
+    with pytest.raises(InputError, match=r"self.yaml, line 1: `base` self.yaml leads back to this file"):
         read_config(write(tmp_path, self="base: self.yaml\n"))
 
 
@@ -72,7 +72,7 @@ def test_a_base_that_leads_back(tmp_path):
     ("text", "problem"),
     [
         (b"lr: 1\nx: [1\n", "line 2: not YAML: "),
-        (b"- lr\n", "a config has lines of `flag: value`"),
+        (b"- lr\n", "a config consists of lines `flag: value`"),
         (b"lr: 1\n# \xff\n", "line 2: not UTF-8"),
     ],
 )
