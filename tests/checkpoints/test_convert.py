@@ -279,5 +279,5 @@ def test_weights_that_are_not_those_of_the_flags_are_refused():
 def test_flags_that_describe_no_model_are_refused():
     _, source = stored("owf_tiny")
     source.state["cfg"]["model"].encoder_layers = "six"
-    with pytest.raises(InputError, match="source.pt: its flags describe no model"):
+    with pytest.raises(InputError, match="source.pt: its `--encoder-layers` must be a whole number, but is .six."):
         describe_state(source.state, "source.pt")
