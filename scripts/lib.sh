@@ -20,8 +20,9 @@ esac
 say() { printf '\n== %s\n' "$*"; }
 
 # fail TEXT: something went wrong that the user didn't cause; usage_error TEXT: a word or a file that can't be used.
-fail() { printf '%s: %s\n' "${0##*/}" "$*" >&2 && exit "${STATUS:-1}"; }
-usage_error() { STATUS=2 fail "$@"; }
+fail() { stop 1 "$@"; }
+usage_error() { stop 2 "$@"; }
+stop() { printf '%s: %s\n' "${0##*/}" "${*:2}" >&2 && exit "$1"; }
 
 # Bash calls this for a program that is nowhere.
 command_not_found_handle() {
@@ -46,9 +47,7 @@ split_words() {
 }
 
 # text FILE: prints FILE or FILE.gz, whichever is there.
-text() {
-  if [ -e "$1" ]; then printf '%s\n' "$1"; else printf '%s.gz\n' "$1"; fi
-}
+text() { if [ -e "$1" ]; then printf '%s\n' "$1"; else printf '%s.gz\n' "$1"; fi; }
 
 # fetch_test SET SRC-TGT FIELD FILE: a side of one of sacreBLEU's test sets (src, ref, ref:A, ...), unless it is there.
 fetch_test() {

@@ -48,7 +48,7 @@ sample() { printf '%-24s %s\n' "$1" "$(sed -n "$2p" "$3")"; }
 # main: a function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
 main() {
   local begun arch line configs=()
-  ensure_venv
+  ensure_venv ""
   begun=$SECONDS
   mkdir -p "$RUN/configs"
   for arch in "${archs[@]}"; do

@@ -43,7 +43,7 @@ for stack in "${stacks[@]}"; do
   (set -e; run_stack "$stack" "$python" "$@")
   status=$?
   set -e
-  [ "$status" -eq 0 ] && results+=("$stack: passed") || { results+=("$stack: failed") && failed=1; }
+  if [ "$status" -eq 0 ]; then results+=("$stack: passed"); else results+=("$stack: failed") failed=1; fi
 done
 say "results"
 printf '%s\n' "${results[@]}"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Prepares Multi30k for fairseq: one SentencePiece vocabulary for both languages, binary data.
 #
-#   bash scripts/multi30k/preprocess.sh
 #   bash scripts/multi30k/preprocess.sh --vocab-size 4000
 #
 # Words: flags of `owf prepare`, which win over those below.

@@ -2,7 +2,6 @@
 # Trains models on Multi30k; one that was interrupted goes on.
 #
 #   bash scripts/multi30k/train.sh multi30k/small multi30k/small_one_wide_ffn --cpu
-#   bash scripts/multi30k/train.sh multi30k/small --max-update 1000 --save-interval-updates 500
 #
 # Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
 # Environment: RUN, the run's folder with data/, where each model gets a folder (runs/multi30k)

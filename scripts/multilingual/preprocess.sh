@@ -2,7 +2,6 @@
 # Prepares the text of all pairs of languages for fairseq: one SentencePiece vocabulary of 250,000 pieces, learnt from as
 # much text in each language, and binary data of all pairs in one folder, as translation_multi_simple_epoch reads them.
 #
-#   bash scripts/multilingual/preprocess.sh
 #   SHARDS=32 bash scripts/multilingual/preprocess.sh --vocab-size 240004
 #
 # Words: flags of `owf prepare` where it makes the vocabulary, which win over those below.

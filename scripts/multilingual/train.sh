@@ -2,7 +2,6 @@
 # Trains multilingual models; one that was interrupted goes on.
 #
 #   bash scripts/multilingual/train.sh multilingual/big multilingual/big_one_wide_ffn
-#   bash scripts/multilingual/train.sh multilingual/big --max-update 1000 --save-interval-updates 500
 #
 # Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
 # Environment: RUN, the run's folder with data/ and langs.txt, where each model gets a folder (runs/multilingual)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Prepares the quickstart's text for fairseq: one SentencePiece vocabulary for both languages, binary data.
 #
-#   bash scripts/quickstart/preprocess.sh
 #   bash scripts/quickstart/preprocess.sh --vocab-size 2000
 #
 # Words: flags of `owf prepare`, which win over those below.

@@ -2,7 +2,6 @@
 # Trains models on the quickstart's text; one that was interrupted goes on.
 #
 #   bash scripts/quickstart/train.sh quickstart/small quickstart/small_one_wide_ffn --cpu
-#   bash scripts/quickstart/train.sh quickstart/small --max-update 1000 --save-interval-updates 500
 #
 # Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
 # Environment: RUN, the run's folder with data/, where each model gets a folder (runs/quickstart-SOURCE-TARGET); SOURCE, TARGET (en, de)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Prepares WMT16 English-Romanian for fairseq: Moses' tokens, joint BPE of 40,000 merges, binary data.
 #
-#   bash scripts/wmt16_en_ro/preprocess.sh
 #   bash scripts/wmt16_en_ro/preprocess.sh --vocab-size 10000
 #
 # Words: flags of `owf prepare`, which win over those below; --vocab-size is the number of merges.

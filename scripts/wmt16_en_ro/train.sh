@@ -2,7 +2,6 @@
 # Trains models on WMT16 English-Romanian; one that was interrupted goes on.
 #
 #   bash scripts/wmt16_en_ro/train.sh wmt16_en_ro/base wmt16_en_ro/base_one_wide_ffn
-#   bash scripts/wmt16_en_ro/train.sh wmt16_en_ro/base --max-update 1000 --save-interval-updates 500
 #
 # Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
 # Environment: RUN, the run's folder with data/, where each model gets a folder (runs/wmt16_en_ro)

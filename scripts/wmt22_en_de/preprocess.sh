@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Prepares WMT22 English-German for fairseq: one SentencePiece vocabulary for both languages, binary data in shards.
 #
-#   bash scripts/wmt22_en_de/preprocess.sh
 #   bash scripts/wmt22_en_de/preprocess.sh --vocab-size 50408
 #
 # Words: flags of `owf prepare`, which win over those below: --vocab-size N is the rows of the embeddings, that is

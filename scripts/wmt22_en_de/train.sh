@@ -2,7 +2,6 @@
 # Trains models on WMT22 English-German; one that was interrupted goes on.
 #
 #   bash scripts/wmt22_en_de/train.sh wmt22_en_de/big wmt22_en_de/big_one_wide_ffn
-#   bash scripts/wmt22_en_de/train.sh wmt22_en_de/big --max-update 1000 --save-interval-updates 500
 #
 # Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
 # Environment: RUN, the run's folder with data/, where each model gets a folder (runs/wmt22_en_de)
