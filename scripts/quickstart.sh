@@ -69,8 +69,7 @@ main() {
   owf train "${configs[@]}" --run "$RUN" --source-lang "$SOURCE" --target-lang "$TARGET" --cpu "${training[@]}"
   say "translation"
   for arch in "${archs[@]}"; do
-    owf translate "$RUN/$arch/checkpoint_best.pt" --input "$RUN/raw/test.$SOURCE" --output "$RUN/$arch/test.$TARGET" \
-      --overwrite
+    owf translate "$RUN/$arch/checkpoint_best.pt" --input "$RUN/raw/test.$SOURCE" --output "$RUN/$arch/test.$TARGET"
   done
   say "ten of the test sentences"
   for line in {1..10}; do
@@ -80,7 +79,8 @@ main() {
     printf '\n'
   done
   say "results"
-  SPEED=$speed bash "$ROOT/scripts/quickstart/evaluate.sh" "${archs[@]}"
+  NOTE="ours: $(wc -l <"$RUN/raw/train.$SOURCE") training pairs, configs/quickstart/_base.yaml ${training[*]}" \
+    SPEED=$speed bash "$ROOT/scripts/quickstart/evaluate.sh" "${archs[@]}"
   say "all steps together took $(minutes $((SECONDS - begun))) after the installation; $RUN/table.md"
 }
 

@@ -75,6 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help="similarity: sublayer (default) or module, as `owf similarity` takes it",
     )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace what was made with other settings: translations, scores, speeds (no checkpoints)",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
 
 
@@ -101,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
             args.speed,
             tuple(args.seeds),
             args.capture,
+            args.overwrite,
         )
     )
     for command in walk.commands():

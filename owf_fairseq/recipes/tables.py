@@ -31,8 +31,6 @@ from owf_fairseq.training.several import data_folders, run_name
 
 CHECKPOINT = "checkpoint_best.pt"
 CAPTURES = ("sublayer", "module")
-REPLACE = ["--overwrite"]
-"""A run's own files are replaced."""
 
 Command = list[str]
 
@@ -54,6 +52,7 @@ class Recipe:
         speed: sentences that the speed is measured on; with many directions, a direction.
         seeds: of the similarity tables' first row: the baseline's, then the benchmark's.
         capture: as ``owf similarity`` takes it.
+        overwrite: do again what was done with other settings, and all that is done without a training.
     """
 
     dataset: str
@@ -68,6 +67,7 @@ class Recipe:
     speed: str | None = None
     seeds: tuple[int, ...] = (2, 3)
     capture: str = CAPTURES[0]
+    overwrite: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,10 @@ class Walk:
         return ["--cpu"] if self.recipe.cpu else []
 
     @property
+    def _overwrite(self) -> list[str]:
+        return ["--overwrite"] if self.recipe.overwrite else []
+
+    @property
     def _data(self) -> list[str]:
         """The dictionaries: they are in each shard."""
         return ["--data", data_folders(self.run).split(os.pathsep)[0]]
@@ -216,7 +220,7 @@ class Walk:
             *(
                 [
                     *("translate", str(self.run / name / CHECKPOINT), *self._data, "--input", src),
-                    *("--output", made, *self._cpu, *REPLACE),
+                    *("--output", made, *self._cpu, *self._overwrite),
                 ]
                 for name, made in translations.items()
             ),
@@ -234,7 +238,7 @@ class Walk:
                     *self._cpu,
                     "--json",
                     str(self.run / "speed.json"),
-                    *REPLACE,
+                    *self._overwrite,
                 ),
             ],
             self._report(),
@@ -260,7 +264,7 @@ class Walk:
             [
                 *("multilingual", "benchmark", *map(self._checkpoint, self.names), *self._data),
                 *("--direction", self.speed, "--input", str(self.test / f"test.{self.speed.split('-')[0]}")),
-                *(*self._cpu, "--json", str(self.run / "speed.json"), *REPLACE),
+                *(*self._cpu, "--json", str(self.run / "speed.json"), *self._overwrite),
             ],
             self._report(),
         ]
@@ -273,7 +277,7 @@ class Walk:
             [
                 *("pairs", "--input", *(str(self._whole / f"test.{lang}") for lang in pair)),
                 *("--output", *(str(self.test / f"test.{lang}") for lang in pair)),
-                *("--limit", str(self.recipe.sentences), *REPLACE),
+                *("--limit", str(self.recipe.sentences), *self._overwrite),
             ]
             for pair in pairs
         ]
@@ -281,14 +285,14 @@ class Walk:
     def _scoring(self) -> list[str]:
         return [
             *("--baseline", self.names[0], "--metrics", *metrics(self.recipe.dataset), *self._cpu),
-            *("--json", str(self.run / "scores.json"), *REPLACE),
+            *("--json", str(self.run / "scores.json"), *self._overwrite),
         ]
 
     def _report(self) -> Command:
         return [
             *("report", str(self.run / "scores.json"), str(self.run / "speed.json"), "--table", self.table),
             *("--pair", paper_pair(self.recipe.dataset), "--only-ours", "--note", self._budget()),
-            *("--output", str(self.run / "table.md"), *REPLACE),
+            *("--output", str(self.run / "table.md"), "--overwrite"),  # of the newest results
         ]
 
     def _budget(self) -> str:

@@ -25,8 +25,8 @@ if [ -z "${LOCAL:-}" ]; then
 fi
 
 owf pairs --input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.de")" --lines 29000 \
-  --output "$RUN/raw/train.en" "$RUN/raw/train.de" --overwrite "$@"
+  --output "$RUN/raw/train.en" "$RUN/raw/train.de" "$@"
 owf pairs --input "$(text "$LOCAL/val.en")" "$(text "$LOCAL/val.de")" --lines 1014 \
-  --output "$RUN/raw/valid.en" "$RUN/raw/valid.de" --overwrite
+  --output "$RUN/raw/valid.en" "$RUN/raw/valid.de"
 owf pairs --input "$(text "$LOCAL/test_2016_flickr.en")" "$(text "$LOCAL/test_2016_flickr.de")" --lines 1000 \
-  --output "$RUN/raw/test.en" "$RUN/raw/test.de" --overwrite
+  --output "$RUN/raw/test.en" "$RUN/raw/test.de"

@@ -18,6 +18,6 @@ split_words "$@"
 owf evaluate "${MODELS[@]/%//test.de}" --ref "$TEST_SET.de" --src "$TEST_SET.en" --target-lang de \
   --baseline "${NAMES[0]}" --metrics bleu chrf --json "$RUN/scores.json" --overwrite "${FLAGS[@]}"
 [ -z "${SPEED:-}" ] || owf benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" --input "$TEST_SET.en" --sentences "$SPEED" \
-  --json "$RUN/speed.json" --overwrite
+  --json "$RUN/speed.json"
 owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-one_wide}" --pair en-de --only-ours \
   --output "$RUN/table.md" --overwrite

@@ -15,5 +15,5 @@ split_words "$@"
 
 for name in "${NAMES[@]}"; do
   owf translate "$RUN/$name/${CHECKPOINT:-checkpoint_best.pt}" --input "${TEST_SET:-$RUN/raw/test}.en" \
-    --output "$RUN/$name/test.de" --overwrite "${FLAGS[@]}"
+    --output "$RUN/$name/test.de" "${FLAGS[@]}"
 done

@@ -18,6 +18,6 @@ split_words "$@"
 owf evaluate --directions "${MODELS[@]/%//test}" --ref "$TEST_SET" --src "$TEST_SET" --baseline "${NAMES[0]}" \
   --metrics spbleu chrf "${COMET[@]}" --json "$RUN/scores.json" --overwrite "${FLAGS[@]}"
 [ -z "${SPEED:-}" ] || owf multilingual benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" \
-  --direction "$SPEED" --input "$TEST_SET/test.${SPEED%%-*}" --json "$RUN/speed.json" --overwrite
+  --direction "$SPEED" --input "$TEST_SET/test.${SPEED%%-*}" --json "$RUN/speed.json"
 owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-other}" --pair multi --only-ours \
   --output "$RUN/table.md" --overwrite

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import sys
 import zipfile
@@ -144,8 +145,10 @@ def extract(wheel: PathLike, langs: str, limit: int | None = None, keep: Filter 
     return Corpus(source, target, pairs, counts)
 
 
-def write(corpus: Corpus, output: PathLike, keep: Filter | None = None) -> None:
-    """Write `{train,valid,test}.{source,target}` and `corpus.json` (the counts and the filter) into a new folder.
+def write(
+    corpus: Corpus, output: PathLike, keep: Filter | None = None, origin: dict[str, object] | None = None
+) -> None:
+    """Write `{train,valid,test}.{source,target}` and `corpus.json` (the counts, the filter, the origin) into a new folder.
 
     Raises:
         InputError: the folder holds something that this script didn't make.
@@ -159,6 +162,7 @@ def write(corpus: Corpus, output: PathLike, keep: Filter | None = None) -> None:
             "target": corpus.target,
             "counts": corpus.counts,
             "filter": asdict(keep or Filter()),
+            "origin": origin or {},
         }
         write_lines(folder / "corpus.json", json.dumps(record, indent=1).split("\n"))
 
@@ -275,6 +279,15 @@ def _check_enough(pairs: dict[str, list[Pair]], langs: str, keep: Filter, limit:
         )
 
 
+def _origin(output: PathLike) -> object:
+    """What a folder of this script was made of; None if it is none, or not known."""
+    try:
+        with open(os.path.join(output, "corpus.json"), encoding="utf-8") as file:
+            return json.load(file)["origin"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheel", required=True, metavar="FILE", help="the wheel, as pip download fetched it")
@@ -285,6 +298,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, metavar="N", help="at most N pairs in each split (for trials)")
     args = parser.parse_args(argv)
     problems = check_output(args.output, COMMAND)
+    origin = {"langs": args.langs, "limit": args.limit, "wheel": os.path.basename(args.wheel)}
+    if not problems and _origin(args.output) == origin:
+        print(f"{args.output} was made before with the same settings")
+        return 0
     if args.limit is not None and args.limit < 1:
         problems.append(f"`--limit` must be at least 1, but is {args.limit}")
     corpus = collect(problems, lambda: extract(args.wheel, args.langs, args.limit))
@@ -293,7 +310,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"corpus: {problem}", file=sys.stderr)
         return 2
     counts = corpus.counts
-    write(corpus, args.output)
+    write(corpus, args.output, origin=origin)
     print(f"{args.langs}: {counts['joined']} pairs, of them {counts['filtered']} after filtering")
     print(", ".join(f"{split} {counts[split]}" for split in SPLITS) + f" pairs -> {args.output}")
     return 0

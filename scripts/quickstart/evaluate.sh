@@ -21,6 +21,6 @@ split_words "$@"
 owf evaluate "${MODELS[@]/%//test.$TARGET}" --ref "$TEST_SET.$TARGET" --src "$TEST_SET.$SOURCE" --target-lang "$TARGET" \
   --baseline "${NAMES[0]}" --metrics bleu chrf --json "$RUN/scores.json" --overwrite "${FLAGS[@]}"
 [ -z "${SPEED:-}" ] || owf benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" --input "$TEST_SET.$SOURCE" --sentences "$SPEED" \
-  --json "$RUN/speed.json" --overwrite
-owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-one_wide}" --pair en-de --only-ours \
+  --json "$RUN/speed.json"
+owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-one_wide}" --pair en-de --only-ours ${NOTE:+--note "$NOTE"} \
   --output "$RUN/table.md" --overwrite

@@ -16,5 +16,5 @@ split_words "$@"
 
 for name in "${NAMES[@]}"; do
   owf translate "$RUN/$name/${CHECKPOINT:-checkpoint_best.pt}" --input "${TEST_SET:-$RUN/raw/test}.$SOURCE" \
-    --output "$RUN/$name/test.$TARGET" --overwrite "${FLAGS[@]}"
+    --output "$RUN/$name/test.$TARGET" "${FLAGS[@]}"
 done

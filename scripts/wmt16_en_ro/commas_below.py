@@ -10,6 +10,7 @@ example:
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,7 @@ def main(argv: list[str] | None = None) -> int:
         if problems:
             raise InputError(problems)
         write_output("OUTPUT", args.output, corrected(args.input))
+        shutil.copystat(args.input, args.output)  # so that what is made of it is not made again
     except (InputError, UnicodeDecodeError) as error:
         print(f"commas_below: {error}", file=sys.stderr)
         return 2

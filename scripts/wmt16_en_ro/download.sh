@@ -35,11 +35,11 @@ mkdir -p "$RUN/raw"
 original=$RUN/original
 for split in valid test; do
   owf pairs --input "$(text "$sets/$split.en")" "$(text "$sets/$split.ro")" \
-    --output "$original/$split.en" "$original/$split.ro" --overwrite
+    --output "$original/$split.en" "$original/$split.ro"
 done
 owf pairs "${train[@]}" --output "$original/train.en" "$original/train.ro" \
-  --drop-empty --max-words 250 --overwrite "$@"
+  --drop-empty --max-words 250 "$@"
 for split in valid test train; do
-  cp "$original/$split.en" "$RUN/raw/$split.en"
+  cp -p "$original/$split.en" "$RUN/raw/$split.en"
   python "$ROOT/scripts/wmt16_en_ro/commas_below.py" "$original/$split.ro" "$RUN/raw/$split.ro"
 done

@@ -18,6 +18,6 @@ split_words "$@"
 owf evaluate "${MODELS[@]/%//test.ro}" --ref "$TEST_SET.ro" --src "$TEST_SET.en" --target-lang ro \
   --baseline "${NAMES[0]}" --metrics bleu chrf "${COMET[@]}" --json "$RUN/scores.json" --overwrite "${FLAGS[@]}"
 [ -z "${SPEED:-}" ] || owf benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" --input "$TEST_SET.en" --sentences "$SPEED" \
-  --json "$RUN/speed.json" --overwrite
+  --json "$RUN/speed.json"
 owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-other}" --pair en-ro --only-ours \
   --output "$RUN/table.md" --overwrite

@@ -45,10 +45,10 @@ else
   valid=(--input "$(text "$LOCAL/valid.en")" "$(text "$LOCAL/valid.de")")
 fi
 
-owf pairs "${valid[@]}" --output "$RUN/raw/valid.en" "$RUN/raw/valid.de" --drop-empty --overwrite
-owf pairs --input "$(text "$test.en")" "$(text "$test.de")" --output "$RUN/raw/test.en" "$RUN/raw/test.de" --overwrite
+owf pairs "${valid[@]}" --output "$RUN/raw/valid.en" "$RUN/raw/valid.de" --drop-empty
+owf pairs --input "$(text "$test.en")" "$(text "$test.de")" --output "$RUN/raw/test.en" "$RUN/raw/test.de"
 test_b=$(text "$test.refB.de")
 if [ -e "$test_b" ]; then
-  owf pairs --input "$(text "$test.en")" "$test_b" --output "$RUN/raw/test.en" "$RUN/raw/test.refB.de" --overwrite
+  owf pairs --input "$(text "$test.en")" "$test_b" --output "$RUN/raw/test.en" "$RUN/raw/test.refB.de"
 fi
-owf pairs "${train[@]}" --output "$RUN/raw/train.en" "$RUN/raw/train.de" --drop-empty --max-words 250 --overwrite "$@"
+owf pairs "${train[@]}" --output "$RUN/raw/train.en" "$RUN/raw/train.de" --drop-empty --max-words 250 "$@"
