@@ -148,7 +148,7 @@ def extract(wheel: PathLike, langs: str, limit: int | None = None, keep: Filter 
 def write(
     corpus: Corpus, output: PathLike, keep: Filter | None = None, origin: dict[str, object] | None = None
 ) -> None:
-    """Write `{train,valid,test}.{source,target}` and `corpus.json` (the counts, the filter, the origin) into a new folder.
+    """Write `{train,valid,test}.{source,target}` and `corpus.json` (how it was made) into a new folder.
 
     Raises:
         InputError: the folder holds something that this script didn't make.
