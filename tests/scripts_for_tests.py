@@ -68,7 +68,7 @@ class Scripts:
 
 
 def parse(command: list[str]) -> argparse.Namespace:
-    """What the real parser makes of a command: ``owf`` or a Python script of ours. A flag that it has not is an error."""
+    """What the real parser makes of a command: ``owf`` or a Python script of ours. Unknown flags are errors."""
     if command[0] == "owf":
         args, others = cli.make_parser().parse_known_args(command[1:])
         assert args.passes_flags or not others, others
