@@ -51,7 +51,7 @@ def test_a_dataset_has_all_scripts(folder):
     for step in STEPS:
         script = folder / f"{step}.sh"
         assert f"bash scripts/{name_of(script)}" in readme
-        assert "RUN, the run's folder" in script.read_text(encoding="utf-8")
+        assert "# Environment: " in script.read_text(encoding="utf-8")
         assert "owf " in script.read_text(encoding="utf-8")
 
 

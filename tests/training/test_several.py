@@ -1,4 +1,4 @@
-"""Several trainings of one `owf train`: what each is, some at a time, with their own logs; none outlives the command."""
+"""Several trainings of one `owf train`: what each is, some at a time, with their own logs; none outlives it."""
 
 import os
 import signal
