@@ -1,4 +1,4 @@
-"""scripts/multilingual's Python: what is fetched and joined, drawn for the vocabulary, and joined again as binary data."""
+"""scripts/multilingual's Python: what is fetched and joined, drawn for the vocabulary, and joined as binary data."""
 
 import itertools
 
