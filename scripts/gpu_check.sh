@@ -16,10 +16,6 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case ${1:-} in
-  --help | -h) print_header && exit ;;
-esac
-
 export PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH}
 for python in "$VENV/bin/python" python3 python; do
   if "$python" -c 'import importlib.util as util, sys; sys.exit(not all(map(util.find_spec, ("torch", "fairseq"))))' 2>/dev/null; then

@@ -1,4 +1,6 @@
-# Functions that the scripts of this folder share; to be read by them: . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# What the scripts share; to be read by them: . "$(dirname "${BASH_SOURCE[0]}")/lib.sh", in dataset folders with /../.
+# It answers --help with the comment at the top of the script. Programs (owf, python, ...) are those of the virtual
+# environment, or else those on the PATH.
 #
 # Environment: PYTHON     the interpreter for the virtual environment (default: the first of Python 3.10 to 3.12 found)
 #              OWF_VENV   the virtual environment (default: .venv in the checkout)
@@ -8,24 +10,56 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=${OWF_VENV:-$ROOT/.venv}
+PATH=$VENV/bin:$PATH
+
+case ${1:-} in
+  --help | -h) sed -n '2,/^[^#]/{/^#/!d; s/^# \{0,1\}//; p;}' "$0" && exit ;;
+esac
 
 # say TEXT: a line that stands out from what the programs print.
 say() { printf '\n== %s\n' "$*"; }
 
-# fail TEXT: something went wrong that the user didn't cause.
-fail() {
-  printf '%s: %s\n' "${0##*/}" "$*" >&2
-  exit 1
+# fail TEXT: something went wrong that the user didn't cause; usage_error TEXT: a word or a file that can't be used.
+fail() { stop 1 "$@"; }
+usage_error() { stop 2 "$@"; }
+stop() { printf '%s: %s\n' "${0##*/}" "${*:2}" >&2 && exit "$1"; }
+
+# Bash calls this for a program that is nowhere.
+command_not_found_handle() {
+  local package="-c constraints.txt ."
+  [ "$1" != mtdata ] || package="mtdata==0.5.1"
+  fail "$1 is neither in $VENV/bin nor on the PATH: run pip install $package in $ROOT, or name the virtual environment" \
+    "that has it: OWF_VENV=DIR"
 }
 
-# usage_error TEXT: a flag or a file that can't be used.
-usage_error() {
-  printf '%s: %s\n' "${0##*/}" "$*" >&2
-  exit 2
+# split_words "$@": $NAMES, the words before the first flag, without folder and .yaml; $MODELS, NAME=RUN/NAME for each;
+# and $FLAGS, the rest.
+split_words() {
+  NAMES=() MODELS=()
+  while [ $# -gt 0 ] && [[ $1 != -* ]]; do
+    NAMES+=("$(basename "$1" .yaml)")
+    shift
+  done
+  for name in "${NAMES[@]}"; do MODELS+=("$name=$RUN/$name"); done
+  # shellcheck disable=SC2034  # the scripts read it
+  FLAGS=("$@")
+  [ ${#NAMES[@]} -gt 0 ] || usage_error "name at least one model, before all flags; see --help"
 }
 
-# print_header: the comment at the top of the calling script, as its --help.
-print_header() { sed -n '2,/^[^#]/{/^#/!d; s/^# \{0,1\}//; p;}' "$0"; }
+# text FILE: prints FILE or FILE.gz, whichever is there.
+text() { if [ -e "$1" ]; then printf '%s\n' "$1"; else printf '%s.gz\n' "$1"; fi; }
+
+# fetch_test SET SRC-TGT FIELD FILE: a side of one of sacreBLEU's test sets (src, ref, ref:A, ...), unless it is there.
+fetch_test() {
+  [ ! -e "$4" ] || return 0
+  mkdir -p "$(dirname "$4")"
+  sacrebleu --test-set "$1" --language-pair "$2" --echo "$3" >"$4.part"
+  mv "$4.part" "$4"
+}
+
+COMET=() # the metric, if it is installed
+# shellcheck disable=SC2034  # the scripts read it
+! type -P comet-score >/dev/null || COMET=(comet)
 
 # minutes SECONDS: "3 min 05 s".
 minutes() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
@@ -35,80 +69,40 @@ python_minor() { "$1" -c 'import sys; print(sys.version_info[1] if sys.version_i
 
 # find_python: prints the interpreter to use. On 3.11 and 3.12 fairseq installs as a wheel, on 3.10 it is compiled.
 find_python() {
-  local candidate minor wanted
-  if [ -n "${PYTHON:-}" ]; then
-    minor=$(python_minor "$PYTHON")
-    case $minor in
-      10 | 11 | 12) printf '%s\n' "$PYTHON" && return ;;
-    esac
-    usage_error "PYTHON=$PYTHON must be Python 3.10, 3.11 or 3.12, but is ${minor:+3.}${minor:-no Python 3 that runs}"
-  fi
-  for wanted in '11 12' '10'; do
-    for candidate in python3 python3.12 python3.11 python3.10 python; do
-      minor=$(python_minor "$candidate")
-      case " $wanted " in
-        *" ${minor:-none} "*) printf '%s\n' "$candidate" && return ;;
-      esac
+  local candidate wanted
+  for wanted in '1[12]' 10; do
+    for candidate in ${PYTHON:-python3 python3.12 python3.11 python3.10 python}; do
+      # shellcheck disable=SC2053  # a pattern
+      [[ $(python_minor "$candidate") != $wanted ]] || { printf '%s\n' "$candidate" && return; }
     done
   done
+  [ -z "${PYTHON:-}" ] || usage_error "PYTHON=$PYTHON must be Python 3.10, 3.11 or 3.12, but is not, or does not run"
   usage_error "no Python 3.10, 3.11 or 3.12 found: install one, or name it: PYTHON=/path/to/python3.11 bash $0"
 }
 
 # ensure_venv [EXTRAS]: makes the virtual environment and installs the checkout into it, with the tested versions.
 # Does nothing when that was done before with the same pyproject.toml and constraints.txt.
 ensure_venv() {
-  local extras=${1:-} python start=$SECONDS minor mark state
-  mark=$VENV/.installed${extras:+-$extras}
+  local mark=$VENV/.installed${1:+-$1} python start=$SECONDS state
   state=$(cat "$ROOT/pyproject.toml" "$ROOT/constraints.txt" | cksum)
-  if [ -e "$mark" ] && [ "$(sed -n 1p "$mark")" = "$state" ]; then
-    say "installed in $VENV (took $(minutes "$(sed -n 2p "$mark")"))"
+  if [ "$(head -n 1 "$mark" 2>/dev/null)" = "$state" ]; then
+    say "installed in $VENV (took $(minutes "$(tail -n 1 "$mark")"))"
     return
   fi
   if [ ! -x "$VENV/bin/python" ]; then
     python=$(find_python)
     say "making the virtual environment $VENV with $python"
-    "$python" -m venv "$VENV" || fail "$python can't make a virtual environment (on Debian or Ubuntu: apt install python3-venv)"
+    "$python" -m venv "$VENV" || fail "$python can't make one (on Debian or Ubuntu: apt install python3-venv)"
   fi
-  minor=$(python_minor "$VENV/bin/python")
-  say "installing into $VENV (Python 3.$minor)"
-  case $minor in
+  case $(python_minor "$VENV/bin/python") in
     # Later versions of pip refuse the metadata of what fairseq 0.12.2 depends on.
     10) "$VENV/bin/python" -m pip install --disable-pip-version-check 'pip<24.1' ;;
     11 | 12) ;;
-    *) fail "$VENV has Python ${minor:+3.}${minor:-that does not run}; remove the folder, and it is made again with 3.10, 3.11 or 3.12" ;;
+    *) fail "$VENV must have Python 3.10, 3.11 or 3.12 that runs: remove the folder, and it is made again" ;;
   esac
-  "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input \
-    -c "$ROOT/constraints.txt" -e "$ROOT${extras:+[$extras]}"
+  say "installing into $VENV"
+  "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/constraints.txt" -e "$ROOT${1:+[$1]}"
   printf '%s\n' "$state" $((SECONDS - start)) >"$mark.tmp"
   mv "$mark.tmp" "$mark"
   say "installation: $(minutes $((SECONDS - start)))"
-}
-
-# step NAME COMMAND...: runs a step once. $STEPS/NAME.done, with the seconds that it took, is written when it succeeds;
-# then the step is skipped. A step must leave nothing under a final name unless it is complete.
-step() {
-  local name=$1 start=$SECONDS
-  shift
-  if [ -e "$STEPS/$name.done" ]; then
-    say "$name: done before, in $(minutes "$(cat "$STEPS/$name.done")")"
-    return
-  fi
-  say "$name"
-  mkdir -p "$STEPS"
-  "$@"
-  printf '%d\n' $((SECONDS - start)) >"$STEPS/$name.done.tmp"
-  mv "$STEPS/$name.done.tmp" "$STEPS/$name.done"
-  say "$name: $(minutes $((SECONDS - start)))"
-}
-
-# same_settings FILE TEXT: refuses a run folder that was begun with other settings, whose steps would be mixed.
-same_settings() {
-  if [ ! -e "$1" ]; then
-    mkdir -p "$(dirname "$1")"
-    printf '%s\n' "$2" >"$1.tmp"
-    mv "$1.tmp" "$1"
-  elif [ "$(cat "$1")" != "$2" ]; then
-    printf '%s\n' "$2" | diff "$1" - >&2 || true
-    usage_error "$(dirname "$1") was begun with other settings (above: < before, > now): remove it, or name another --output"
-  fi
 }

@@ -13,96 +13,75 @@
 # --local DIR      take the corpus from a folder: see scripts/quickstart/download.sh
 # --output DIR     folder of this run (default: runs/quickstart[-smoke]-SRC-TGT[-ARCHS])
 #
-# It can be interrupted and started again: finished steps are kept, and training goes on from its last checkpoint.
+# It can be interrupted and started again with the same flags.
 # Environment: PYTHON, the interpreter to install with; OWF_VENV, the virtual environment (default: .venv).
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/walk.sh"
-
-DEFAULT_ARCHS="owf_small owf_small_one_wide_ffn"
-DATASET=quickstart
-LANGS=en-de
-ARCHS=$DEFAULT_ARCHS
-SMOKE=
-CPU=yes
-
-# default_output: as recipe.sh asks for it, when all flags are read.
-default_output() {
-  local output=$ROOT/runs/quickstart${SMOKE:+-smoke}-$LANGS
-  [ "$ARCHS" = "$DEFAULT_ARCHS" ] || output=$output-${ARCHS// /-}
-  printf '%s\n' "$output"
-}
-
-parse "--smoke --langs= --archs= --local=" "" "$@"
-read -r -a arch_list <<<"$ARCHS"
-[ ${#arch_list[@]} -gt 0 ] || usage_error "--archs names no architecture"
-repeated=$(printf '%s\n' "${arch_list[@]}" | sort | uniq -d)
-[ -z "$repeated" ] || usage_error "--archs names $repeated more than once"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+SMOKE='' LANGS=en-de ARCHS='' LOCAL=${LOCAL:-} OUTPUT=''
+limit=() training=() speed=100
+while [ $# -gt 0 ]; do
+  case $1 in
+    --smoke) SMOKE=-smoke && shift && continue ;;
+    --langs) LANGS=${2:-} ;;
+    --archs) ARCHS=${2:-} ;;
+    --local) LOCAL=${2:-} ;;
+    --output) OUTPUT=${2:-} ;;
+    *) usage_error "unknown argument $1; see --help" ;;
+  esac
+  [[ ${2:-} == *[![:space:]]* ]] || usage_error "$1 needs a value; see --help"
+  shift 2
+done
+RUN=${OUTPUT:-$ROOT/runs/quickstart$SMOKE-$LANGS${ARCHS:+-${ARCHS// /-}}}
+read -r -a archs <<<"${ARCHS:-owf_small owf_small_one_wide_ffn}"
 if [ -n "$SMOKE" ]; then
-  LIMIT=24
-  SPEED=2
-  TRAINING=(--max-update 6 --validate-interval-updates 3 --save-interval-updates 3 --log-interval 2)
+  limit=(--limit 24) speed=2
+  training=(--max-update 6 --validate-interval-updates 3 --save-interval-updates 3 --log-interval 2)
 fi
+SOURCE=${LANGS%%-*} TARGET=${LANGS#*-}
+[[ $LANGS != *-en ]] || SOURCE=${LANGS%-en} TARGET=en # either may have a hyphen: zh-Hans
+export LOCAL RUN SOURCE TARGET CUDA_VISIBLE_DEVICES='' # all on the CPU
 
-# check_archs: all are there.
-check_archs() {
-  local known arch
-  known=$(owf params --list --json)
-  for arch in "${arch_list[@]}"; do
-    case $known in
-      *"\"arch\": \"$arch\""*) ;;
-      *) usage_error "--archs: there is no $arch; $VENV/bin/owf params --list shows all" ;;
+# sample LABEL NUMBER FILE: a line of a text.
+sample() { printf '%-24s %s\n' "$1" "$(sed -n "$2p" "$3")"; }
+
+# main: a function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
+main() {
+  local begun arch line configs=()
+  ensure_venv ""
+  begun=$SECONDS
+  mkdir -p "$RUN/configs"
+  for arch in "${archs[@]}"; do
+    configs+=("$RUN/configs/$arch.yaml")
+    printf "base: '%s/configs/quickstart/_base.yaml'\narch: %s\n" "${ROOT//\'/\'\'}" "$arch" >"$RUN/configs/$arch.yaml"
+    case $arch in # it has no encoder, and refuses its flags
+      owf_decoder_only*) printf 'encoder-normalize-before: false\n' >>"$RUN/configs/$arch.yaml" ;;
     esac
   done
-}
+  owf train "${configs[@]}" --run "$RUN" --source-lang "$SOURCE" --target-lang "$TARGET" --cpu "${training[@]}" \
+    --dry-run >/dev/null # what is wrong shows before anything is fetched
 
-# make_configs: one for each architecture.
-make_configs() {
-  local arch
-  mkdir -p "$OUTPUT/configs"
-  for arch in "${arch_list[@]}"; do
-    CONFIGS+=("$OUTPUT/configs/$arch.yaml")
-    {
-      printf "# The quickstart's training of an architecture.\nbase: '%s'\narch: %s\n" \
-        "${ROOT//\'/\'\'}/configs/quickstart/_base.yaml" "$arch"
-      case $arch in
-        owf_decoder_only*) printf '# it has none, and refuses its flags\nencoder-normalize-before: false\n' ;;
-      esac
-    } >"$OUTPUT/configs/$arch.yaml"
+  say "text"
+  bash "$ROOT/scripts/quickstart/download.sh" "${limit[@]}"
+  owf prepare --train "$RUN/raw/train" --valid "$RUN/raw/valid" --test "$RUN/raw/test" --langs "$LANGS" \
+    --vocab-size 3000 --output "$RUN/data"
+  say "training"
+  owf train "${configs[@]}" --run "$RUN" --source-lang "$SOURCE" --target-lang "$TARGET" --cpu "${training[@]}"
+  say "translation"
+  for arch in "${archs[@]}"; do
+    owf translate "$RUN/$arch/checkpoint_best.pt" --input "$RUN/raw/test.$SOURCE" --output "$RUN/$arch/test.$TARGET"
   done
-}
-
-# samples: the first test sentences with all translations.
-samples() {
-  local line arch source target
-  read -r source target <"$OUTPUT/langs.txt"
-  for line in 1 2 3 4 5 6 7 8 9 10; do
-    printf '\n'
-    printf '%-24s %s\n' source "$(sed -n "${line}p" "$OUTPUT/raw/test.$source")" \
-      reference "$(sed -n "${line}p" "$OUTPUT/raw/test.$target")"
-    for arch in "${arch_list[@]}"; do
-      printf '%-24s %s\n' "$arch" "$(sed -n "${line}p" "$OUTPUT/$arch/test.$target")"
-    done
-  done
-}
-
-# A function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
-main() {
-  ensure_venv
-  check_archs
-  same_settings "$OUTPUT/settings.txt" "$(printf '%s\n' "langs: $LANGS" "archs: ${arch_list[*]}" "limit: $LIMIT" \
-    "training: ${TRAINING[*]-}")"
-  make_configs
-  check_training
-  start_clock
-  prepare_text
-  train_all
-  translate_all
   say "ten of the test sentences"
-  samples
+  for line in {1..10}; do
+    sample source "$line" "$RUN/raw/test.$SOURCE"
+    sample reference "$line" "$RUN/raw/test.$TARGET"
+    for arch in "${archs[@]}"; do sample "$arch" "$line" "$RUN/$arch/test.$TARGET"; done
+    printf '\n'
+  done
   say "results"
-  make_table
-  say "all steps together took $(minutes "$(seconds_spent)") after the installation ($(minutes "$(sed -n 2p "$VENV/.installed")")); $OUTPUT/table.md"
+  NOTE="ours: $(wc -l <"$RUN/raw/train.$SOURCE") training pairs, configs/quickstart/_base.yaml ${training[*]}" \
+    SPEED=$speed bash "$ROOT/scripts/quickstart/evaluate.sh" "${archs[@]}"
+  say "all steps together took $(minutes $((SECONDS - begun))) after the installation; $RUN/table.md"
 }
 
 {

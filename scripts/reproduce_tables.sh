@@ -1,76 +1,39 @@
 #!/usr/bin/env bash
-# Reproduces a table of the paper on a dataset: fetches and prepares the text, trains the model of every row, translates
-# the test set, scores the translations, measures how fast the models decode, and prints the table last, the paper's
-# numbers beside. It calls the dataset's own scripts, in scripts/DATASET.
+# Reproduces a table of the paper on a dataset, its similarity tables included: fetches and prepares the text with the
+# dataset's scripts, then trains the model of every row, translates, scores, measures the speed and prints the table,
+# the paper's numbers beside (`owf reproduce`).
 #
 #   bash scripts/reproduce_tables.sh --table one_wide --dataset multi30k
-#   bash scripts/reproduce_tables.sh --table dropping --dataset quickstart --limit 5000 --max-update 500
-#   bash scripts/reproduce_tables.sh --table one_wide --dataset wmt22_en_de --prepared --max-tokens 7168
+#   LIMIT=5000 bash scripts/reproduce_tables.sh --table dropping --dataset quickstart --max-update 500
+#   PREPARED=yes bash scripts/reproduce_tables.sh --table one_wide --dataset wmt22_en_de --max-tokens 7168
 #
-# --dataset NAME    multi30k, quickstart, wmt22_en_de, wmt16_en_ro or multilingual
-# --table NAME      of the paper: sharing, dropping, one_wide (default), other, custom_sharing or attention; each dataset
-#                   has the rows that `owf configs --table NAME --dataset NAME` prints
-# --local DIR       take the text from a folder, and fetch nothing: see scripts/DATASET/download.sh
-# --langs LANGS     other languages than the dataset's, where its download.sh has that flag
-# --limit N         keep the first N training pairs
-# --vocab-size N    of the segmentation that is learnt (default: the dataset's)
-# --prepared        the run's folder has its text and data already: download and preprocess nothing
-# --sentences N     translate and score the first N sentences of the test set (default: all)
-# --speed N         measure the speed on the first N of them (default: 100); for multilingual, the direction (de-en)
-# --jobs N          models that are trained at a time (default: without a GPU, as many as there are cores, each with one
-#                   thread; with GPUs 1, which uses all of them)
-# --cpu             use no GPU
-# --output DIR      the run's folder (default: the dataset's, runs/DATASET); makes scores.json, speed.json and table.md
-# All other words are fairseq-train's, and go to `owf train`, for every row: --max-update N, ...
+# Flags: those of `owf reproduce`, and fairseq-train's: see `owf reproduce --help`; --dry-run prints the commands alone.
+# Environment: RUN, the run's folder (runs/DATASET, or runs/quickstart-SOURCE-TARGET); LOCAL, a folder to take the text
+# from, and fetch nothing; LIMIT, training pairs to keep; VOCAB_SIZE of the segmentation (the dataset's); SOURCE, TARGET,
+# languages of quickstart (en, de); LANGUAGES of multilingual, with spaces between (its ten); PREPARED=yes: text and data
+# are there already
 #
-# It can be interrupted and started again: finished steps are kept, and training goes on from its last checkpoint.
+# It can be interrupted and started again.
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/walk.sh"
-DATASET=
-PREPARED=
-SPEED=
-parse "--dataset= --table= --local= --langs= --limit= --vocab-size= --prepared --sentences= --speed= --jobs= --cpu" \
-  "owf train" "$@"
-TRAINING=(${REST[@]+"${REST[@]}"})
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+for ((i = 1; i < $#; i++)); do
+  [ "${!i}" != --dataset ] || DATASET=${*:i+1:1}
+done
+SOURCE=${SOURCE:-en} TARGET=${TARGET:-de}
+case ${DATASET:-} in
+  quickstart) RUN=${RUN:-$ROOT/runs/quickstart-$SOURCE-$TARGET} words=(--source-lang "$SOURCE" --target-lang "$TARGET") ;;
+  multilingual) words=(${LANGUAGES:+--langs "$(tr ' ' '\n' <<<"$LANGUAGES" | LC_ALL=C sort -u | paste -s -d ,)"}) ;;
+  *) words=() ;;
+esac
+export RUN=${RUN:-$ROOT/runs/${DATASET:-}} SOURCE TARGET
 
-# check_direction: $SPEED must be between two of the languages that the text will have, or has.
-check_direction() {
-  local languages=$LANGS source=${SPEED%%-*} target=${SPEED#*-}
-  if [ -n "$PREPARED" ] && [ -e "$OUTPUT/langs.txt" ]; then
-    languages=$(cat "$OUTPUT/langs.txt")
-  elif [ -z "$languages" ]; then
-    languages=$(sed -n 's/^LANGS="\(.*\)"$/\1/p' "$ROOT/scripts/$DATASET/download.sh")
-  fi
-  if [[ $source == "$target" || " $languages " != *" $source "* || " $languages " != *" $target "* ]]; then
-    usage_error "--speed must be A-B, two of the languages $languages, but is $SPEED"
-  fi
-}
-
-# A function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
-main() {
-  local rows
-  [ -n "$DATASET" ] || usage_error "name the data, --dataset NAME; see --help"
-  rows=$(owf configs --table "$TABLE" --dataset "$DATASET") || exit
-  read -r -d '' -a CONFIGS <<<"$rows" || true
-  case $DATASET in
-    multilingual) SPEED=${SPEED:-de-en} && check_direction ;;
-    *) SPEED=${SPEED:-100} && whole_number --speed "$SPEED" ;;
-  esac
-  if [ -n "$LANGS" ] && ! grep -q -e '--langs=' "$ROOT/scripts/$DATASET/download.sh"; then
-    usage_error "--langs: $DATASET has no other languages"
-  fi
-  check_training
-  start_clock
-  say "table $TABLE on $DATASET: ${#CONFIGS[@]} rows, $OUTPUT"
-  [ -n "$PREPARED" ] || prepare_text
-  train_all
-  translate_all
-  make_table
-  say "all took $(minutes "$(seconds_spent)"); $OUTPUT/table.md"
-}
-
+# in braces, so that the script is read to its end before it runs: it may be changed, by git, while it does
 {
-  main
-  exit
+  owf reproduce "$@" "${words[@]}" --run "$RUN" --dry-run >/dev/null # what is wrong shows before anything is fetched
+  if [ -z "${PREPARED:-}" ] && [[ " $* " != *" --dry-run "* ]]; then
+    bash "$ROOT/scripts/$DATASET/download.sh" ${LIMIT:+--limit "$LIMIT"}
+    bash "$ROOT/scripts/$DATASET/preprocess.sh" ${VOCAB_SIZE:+--vocab-size "$VOCAB_SIZE"}
+  fi
+  exec owf reproduce "$@" "${words[@]}" --run "$RUN"
 }

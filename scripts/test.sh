@@ -9,10 +9,6 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-case ${1:-} in
-  --help | -h) print_header && exit ;;
-esac
-
 ensure_venv dev
 cd "$ROOT"
 say "ruff"

@@ -12,7 +12,6 @@ set -euo pipefail
 
 stacks=(official fixed)
 case ${1:-} in
-  --help | -h) print_header && exit ;;
   official | fixed) stacks=("$1") && shift ;;
 esac
 
@@ -30,33 +29,21 @@ run_stack() {
   (cd "$ROOT" && "$VENV/bin/owf" doctor && "$VENV/bin/python" -m pytest "$@")
 }
 
-results=()
-failed=0
+results=() failed=0
 for stack in "${stacks[@]}"; do
-  case $stack in
-    official) python=${PYTHON310:-python3.10} ;;
-    fixed) python=${PYTHON311:-python3.11} ;;
-  esac
+  python=${PYTHON310:-python3.10}
+  [ "$stack" = official ] || python=${PYTHON311:-python3.11}
   if [ -z "$(python_minor "$python")" ]; then
-    results+=("$stack: not run, $python does not run")
-    failed=1
+    results+=("$stack: not run, $python does not run") failed=1
     continue
   fi
   say "$stack, with $python"
   # not `if run_stack`: within an `if` a failing command would not end the function
   set +e
-  (
-    set -e
-    run_stack "$stack" "$python" "$@"
-  )
+  (set -e; run_stack "$stack" "$python" "$@")
   status=$?
   set -e
-  if [ "$status" -eq 0 ]; then
-    results+=("$stack: passed")
-  else
-    results+=("$stack: failed")
-    failed=1
-  fi
+  if [ "$status" -eq 0 ]; then results+=("$stack: passed"); else results+=("$stack: failed") failed=1; fi
 done
 say "results"
 printf '%s\n' "${results[@]}"

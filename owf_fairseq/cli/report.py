@@ -34,6 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-ours", action="store_true", help="leave out rows and columns of the paper that have no number of ours"
     )
+    parser.add_argument(
+        "--note",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a sentence to stand under the table; may be repeated",
+    )
     parser.add_argument("--output", metavar="FILE", help="write Markdown there as well")
     parser.add_argument("--json", metavar="FILE", help="write JSON there as well")
     parser.add_argument("--overwrite", action="store_true", help="replace --output, and a --json that is no report")
@@ -41,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the table as Markdown."""
+    from dataclasses import replace
+
     from owf_fairseq.errors import InputError, collect
     from owf_fairseq.files.outputs import check_output_file, write_output
     from owf_fairseq.paper.report import PAIRS, REPORT_KIND, report, tables_of_the_paper
@@ -57,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if problems or results is None:
         raise InputError(problems)
     made = report(results, args.table, args.only_ours, args.pair)
+    made = replace(made, notes=[*made.notes, *(f"- {note}" for note in args.note)])
     with shown_after(made.as_markdown()):
         if args.output:
             write_output("--output", args.output, made.as_markdown().split("\n"))

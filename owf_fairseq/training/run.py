@@ -103,15 +103,24 @@ class Training:
             KEY: fingerprint(self.flags[DATA][0]),
         }
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it finds a GPU that it may use."""
+        return _gpus(self.flags) > 0
+
+    def problems_here(self) -> list[str]:
+        """What this machine can't do of it, whether there are data or not."""
+        if self.on_gpu or not any(name in self.flags for name in HALF_PRECISION):
+            return []
+        why = "`--cpu` is given" if "cpu" in self.flags else "there is none here"
+        return [f"half precision (fp16) needs a GPU, and {why}: add `--fp32`"]
+
     def problems(self) -> list[str]:
         """What stands in the way of running it here and now; of a finished one, only that it was another."""
         if self.finished:
             return check_record(self.folder, self.record())
-        problems = [*metric_problems(self.args), *language_problems(self.args)]
+        problems = [*self.problems_here(), *metric_problems(self.args), *language_problems(self.args)]
         gpus = _gpus(self.flags)
-        if not gpus and any(name in self.flags for name in HALF_PRECISION):
-            why = "`--cpu` is given" if "cpu" in self.flags else "there is none here"
-            problems.append(f"half precision (fp16) needs a GPU, and {why}: add `--fp32`")
         for folder in self.flags[DATA][0].split(os.pathsep):
             if not Path(folder).exists():
                 problems.append(f"there are no data in {folder}: make them (`owf prepare`), or name them, `--data DIR`")

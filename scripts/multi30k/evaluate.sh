@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Scores translations of Multi30k's test set: BLEU and chrF, and whether models differ from the first.
+# Scores translations of Multi30k's test set, beside the paper's: BLEU, chrF; do models
+# differ from the first?
 #
-#   bash scripts/multi30k/evaluate.sh small small_one_wide_ffn
-#   bash scripts/multi30k/evaluate.sh small --limit 100
+#   bash scripts/multi30k/evaluate.sh multi30k/small multi30k/small_one_wide_ffn
+#   SPEED=100 bash scripts/multi30k/evaluate.sh multi30k/small --metrics bleu
 #
-# CONFIG ...         as in train.sh; the others are compared with the first
-# --table NAME       of the paper, whose rows stand beside (default: one_wide; see `owf report --help`)
-# --limit N          as in generate.sh
-# --speed N          measure the speed too, on the first N sentences
-# --checkpoint NAME  whose speed is measured, of the CONFIG's folder; as in generate.sh (default: checkpoint_best.pt)
-# --cpu              use no GPU, for COMET and the speed
-# --output DIR       the run's folder (default: runs/multi30k); makes scores.json, speed.json, table.md
-# All other words go to `owf evaluate`.
+# Words: models, as for train.sh, then flags of `owf evaluate`.
+# Environment: RUN, CHECKPOINT, TEST_SET as for generate.sh; TABLE of the paper (one_wide);
+# SPEED, sentences to measure the speed on as well, as the paper does: one at a time, beam 5
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "CONFIG --table= --limit= --speed= --checkpoint= --cpu" "owf evaluate" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/multi30k}
+TEST_SET=${TEST_SET:-$RUN/raw/test}
+split_words "$@"
 
-{
-  evaluate_test en de "$OUTPUT/raw/test.de"
-  exit
-}
+owf evaluate "${MODELS[@]/%//test.de}" --ref "$TEST_SET.de" --src "$TEST_SET.en" --target-lang de \
+  --baseline "${NAMES[0]}" --metrics bleu chrf --json "$RUN/scores.json" --overwrite "${FLAGS[@]}"
+[ -z "${SPEED:-}" ] || owf benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" --input "$TEST_SET.en" --sentences "$SPEED" \
+  --json "$RUN/speed.json"
+owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-one_wide}" --pair en-de --only-ours \
+  --output "$RUN/table.md" --overwrite

@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Translates Multi30k's test set with trained models.
+# Translates Multi30k's test set with trained models: test.de in the folder of each.
 #
-#   bash scripts/multi30k/generate.sh small small_one_wide_ffn
-#   bash scripts/multi30k/generate.sh small --checkpoint checkpoint_last.pt --limit 100 --cpu
+#   bash scripts/multi30k/generate.sh multi30k/small multi30k/small_one_wide_ffn
+#   CHECKPOINT=checkpoint_last.pt bash scripts/multi30k/generate.sh multi30k/small --beam 1
 #
-# CONFIG ...         as in train.sh
-# --checkpoint NAME  of the CONFIG's folder (default: checkpoint_best.pt)
-# --limit N          translate the first N sentences
-# --output DIR       the run's folder (default: runs/multi30k); makes test.de in the folder of each CONFIG
-# All other words go to `owf translate`.
+# Words: models, as for train.sh, then flags of `owf translate`.
+# Environment: RUN, the run's folder (runs/multi30k); CHECKPOINT (checkpoint_best.pt);
+# TEST_SET, to translate TEST_SET.en (RUN/raw/test)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "CONFIG --checkpoint= --limit=" "owf translate" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/multi30k}
+split_words "$@"
 
-{
-  translate_test en de
-  exit
-}
+for name in "${NAMES[@]}"; do
+  owf translate "$RUN/$name/${CHECKPOINT:-checkpoint_best.pt}" --input "${TEST_SET:-$RUN/raw/test}.en" \
+    --output "$RUN/$name/test.de" "${FLAGS[@]}"
+done

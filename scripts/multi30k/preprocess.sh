@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Prepares Multi30k for fairseq: one SentencePiece vocabulary for both languages, binary data.
 #
-#   bash scripts/multi30k/preprocess.sh
 #   bash scripts/multi30k/preprocess.sh --vocab-size 4000
 #
-# --workers N   processes (default: as many as there are cores)
-# --output DIR  the run's folder (default: runs/multi30k); reads its raw/, makes its data/
-# All other words go to `owf prepare`.
+# Words: flags of `owf prepare`, which win over those below.
+# Environment: RUN, the run's folder with raw/, where data/ is made (runs/multi30k)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "--workers=" "owf prepare" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/multi30k}
 
-{
-  prepare_data en de --vocab-size 6000 --character-coverage 1.0
-  exit
-}
+owf prepare --train "$RUN/raw/train" --valid "$RUN/raw/valid" --test "$RUN/raw/test" --langs en-de \
+  --vocab-size 6000 --character-coverage 1.0 --output "$RUN/data" "$@"

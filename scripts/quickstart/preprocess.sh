@@ -1,20 +1,15 @@
 #!/usr/bin/env bash
 # Prepares the quickstart's text for fairseq: one SentencePiece vocabulary for both languages, binary data.
 #
-#   bash scripts/quickstart/preprocess.sh
 #   bash scripts/quickstart/preprocess.sh --vocab-size 2000
 #
-# --workers N   processes (default: as many as there are cores)
-# --output DIR  the run's folder (default: runs/quickstart-en-de); reads its raw/, makes its data/
-# All other words go to `owf prepare`.
+# Words: flags of `owf prepare`, which win over those below.
+# Environment: RUN, the run's folder with raw/, where data/ is made (runs/quickstart-SOURCE-TARGET); SOURCE, TARGET (en, de)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "--workers=" "owf prepare" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+SOURCE=${SOURCE:-en} TARGET=${TARGET:-de}
+RUN=${RUN:-$ROOT/runs/quickstart-$SOURCE-$TARGET}
 
-{
-  needs "$OUTPUT/langs.txt" download.sh
-  read -r source target <"$OUTPUT/langs.txt"
-  prepare_data "$source" "$target" --vocab-size 3000
-  exit
-}
+owf prepare --train "$RUN/raw/train" --valid "$RUN/raw/valid" --test "$RUN/raw/test" --langs "$SOURCE-$TARGET" \
+  --vocab-size 3000 --output "$RUN/data" "$@"

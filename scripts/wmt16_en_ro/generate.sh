@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Translates newstest2016, English to Romanian, with trained models.
+# Translates newstest2016 with trained models: test.ro in the folder of each.
 #
-#   bash scripts/wmt16_en_ro/generate.sh base base_one_wide_ffn
-#   bash scripts/wmt16_en_ro/generate.sh base --checkpoint checkpoint_last.pt --limit 100
+#   bash scripts/wmt16_en_ro/generate.sh wmt16_en_ro/base wmt16_en_ro/base_one_wide_ffn
+#   CHECKPOINT=checkpoint_last.pt bash scripts/wmt16_en_ro/generate.sh wmt16_en_ro/base --beam 1
 #
-# CONFIG ...         as in train.sh
-# --checkpoint NAME  of the CONFIG's folder (default: checkpoint_best.pt)
-# --limit N          translate the first N sentences
-# --output DIR       the run's folder (default: runs/wmt16_en_ro); makes test.ro in the folder of each CONFIG
-# All other words go to `owf translate`.
+# Words: models, as for train.sh, then flags of `owf translate`.
+# Environment: RUN, the run's folder (runs/wmt16_en_ro); CHECKPOINT (checkpoint_best.pt);
+# TEST_SET, to translate TEST_SET.en (RUN/raw/test)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "CONFIG --checkpoint= --limit=" "owf translate" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/wmt16_en_ro}
+split_words "$@"
 
-{
-  translate_test en ro
-  exit
-}
+for name in "${NAMES[@]}"; do
+  owf translate "$RUN/$name/${CHECKPOINT:-checkpoint_best.pt}" --input "${TEST_SET:-$RUN/raw/test}.en" \
+    --output "$RUN/$name/test.ro" "${FLAGS[@]}"
+done

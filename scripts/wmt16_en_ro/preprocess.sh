@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Prepares WMT16 English-Romanian for fairseq: Moses' tokens, joint BPE of 40,000 merges, binary data.
 #
-#   bash scripts/wmt16_en_ro/preprocess.sh
 #   bash scripts/wmt16_en_ro/preprocess.sh --vocab-size 10000
 #
-# --workers N   processes (default: as many as there are cores)
-# --output DIR  the run's folder (default: runs/wmt16_en_ro); reads its raw/, makes its data/
-# All other words go to `owf prepare`, whose --vocab-size is here the number of merges.
+# Words: flags of `owf prepare`, which win over those below; --vocab-size is the number of merges.
+# Environment: RUN, the run's folder with raw/, where data/ is made (runs/wmt16_en_ro)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "--workers=" "owf prepare" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/wmt16_en_ro}
 
-{
-  prepare_data en ro --segmentation moses-bpe --vocab-size 40000
-  exit
-}
+owf prepare --train "$RUN/raw/train" --valid "$RUN/raw/valid" --test "$RUN/raw/test" --langs en-ro \
+  --segmentation moses-bpe --vocab-size 40000 --output "$RUN/data" "$@"

@@ -1,18 +1,13 @@
 #!/usr/bin/env bash
 # Trains models on WMT16 English-Romanian; one that was interrupted goes on.
 #
-#   bash scripts/wmt16_en_ro/train.sh base base_one_wide_ffn
-#   bash scripts/wmt16_en_ro/train.sh base --max-update 1000 --save-interval-updates 500
+#   bash scripts/wmt16_en_ro/train.sh wmt16_en_ro/base wmt16_en_ro/base_one_wide_ffn
 #
-# CONFIG ...    names of files in configs/wmt16_en_ro, without .yaml, or paths of such files
-# --output DIR  the run's folder (default: runs/wmt16_en_ro); reads its data/, makes a folder for each CONFIG
-# All other words are fairseq-train's, and go to `owf train`.
+# Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
+# Environment: RUN, the run's folder with data/, where each model gets a folder (runs/wmt16_en_ro)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "CONFIG" "owf train" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/wmt16_en_ro}
 
-{
-  train_configs
-  exit
-}
+owf train "$@" --run "$RUN"

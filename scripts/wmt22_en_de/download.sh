@@ -1,78 +1,54 @@
 #!/usr/bin/env bash
-# Fetches WMT22 English-German: the corpora of the recipe wmt22-deen through mtdata (296 million pairs); through
-# sacreBLEU newstest2020 and newstest2021 to validate, and the general test set of 2022 with references A and B.
+# Fetches WMT22 English-German: through mtdata the training corpora of WMT's recipe wmt22-deen (296 million pairs);
+# through sacreBLEU newstest2020 and newstest2021 to validate, and the general test set of 2022 with references A and B.
 #
 #   bash scripts/wmt22_en_de/download.sh
-#   bash scripts/wmt22_en_de/download.sh --local runs/wmt22_en_de/raw --output runs/wmt22-small --limit 1000000
+#   LOCAL=runs/wmt22_en_de/raw RUN=runs/wmt22-small bash scripts/wmt22_en_de/download.sh --limit 1000000
 #
-# --local DIR   take {train,valid,test}.{en,de}, and test.refB.de if it is there, or .gz, from a folder; fetch nothing
-# --limit N     keep the first N training pairs
-# --jobs N      corpora that mtdata fetches and unpacks at a time (default: 4)
-# --output DIR  the run's folder (default: runs/wmt22_en_de); the text is in raw/ then
-#
-# Training pairs with an empty side, or with a side of more than 250 words, are left out. Environment: MTDATA, where
-# mtdata keeps what it fetched (default: mtdata-cache/ in the run's folder).
+# Flags go to the `owf pairs` of the training text: --limit N keeps its first N pairs.
+# Environment: RUN, the run's folder, where raw/ is written (runs/wmt22_en_de); LOCAL, a folder to take
+# {train,valid,test}.{en,de} from, and test.refB.de if it is there, or .gz, and fetch nothing; JOBS, corpora that mtdata
+# fetches at a time (4); MTDATA, where it keeps what it fetched (RUN/mtdata-cache)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-JOBS=4
-parse "--local= --limit= --jobs=" "" "$@"
-whole_number --jobs "$JOBS"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/wmt22_en_de}
+export MTDATA=${MTDATA:-$RUN/mtdata-cache}
 
-CORPORA=$OUTPUT/mtdata
-SETS=$OUTPUT/sacrebleu
-RECIPES=$ROOT/scripts/wmt22_en_de
-CLEANING=(--drop-empty --max-words 250 ${LIMIT:+--limit "$LIMIT"})
-
-# Without --fail-on-error a corpus that can't be had is left out with a line in the log. mtdata is not to join them:
-# their order would be another one in every run.
-fetch_corpora() {
-  export MTDATA_RECIPES=$RECIPES
-  mtdata get-recipe --recipe-id wmt22-deen --out "$CORPORA" --n-jobs "$JOBS" --fail-on-error --no-merge --compress
-}
-
-# join_corpora: one training text, in the order of the recipe.
-join_corpora() {
-  local names name inputs=()
-  names=$(sed -n 's/^    - //p' "$RECIPES/mtdata.recipes.wmt22.yml")
-  for name in $names; do
-    inputs+=(--input "$CORPORA/train-parts/$name.eng.gz" "$CORPORA/train-parts/$name.deu.gz")
-  done
-  owf pairs "${inputs[@]}" --output "$OUTPUT/raw/train.en" "$OUTPUT/raw/train.de" --overwrite "${CLEANING[@]}"
-}
-
-join_validation() {
-  owf pairs --input "$SETS/wmt20.en" "$SETS/wmt20.de" --input "$SETS/wmt21.en" "$SETS/wmt21.de" \
-    --output "$OUTPUT/raw/valid.en" "$OUTPUT/raw/valid.de" --overwrite --drop-empty
-}
-
-from_network() {
+CORPORA=(
+  Statmt-europarl-10-deu-eng ParaCrawl-paracrawl-9-eng-deu Statmt-commoncrawl_wmt13-1-deu-eng
+  Statmt-news_commentary-16-deu-eng Statmt-wikititles-3-deu-eng Facebook-wikimatrix-1-deu-eng
+  Tilde-eesc-2017-deu-eng Tilde-ema-2016-deu-eng Tilde-airbaltic-1-deu-eng Tilde-czechtourism-1-deu-eng
+  Tilde-ecb-2017-deu-eng Tilde-rapid-2016-deu-eng Tilde-rapid-2019-deu-eng
+)
+train=() valid=()
+if [ -z "${LOCAL:-}" ]; then
+  test=$RUN/sacrebleu/test
   # the small ones first: what is missing shows at once
-  step fetch-wmt20-source fetch_test wmt20 en de src "$SETS/wmt20.en"
-  step fetch-wmt20-reference fetch_test wmt20 en de ref "$SETS/wmt20.de"
-  step fetch-wmt21-source fetch_test wmt21 en de src "$SETS/wmt21.en"
-  step fetch-wmt21-reference fetch_test wmt21 en de ref:A "$SETS/wmt21.de"
-  step fetch-wmt22-source fetch_test wmt22 en de src "$SETS/test.en"
-  step fetch-wmt22-reference fetch_test wmt22 en de ref:A "$SETS/test.de"
-  step fetch-wmt22-reference-b fetch_test wmt22 en de ref:B "$SETS/test.refB.de"
-  step download-valid join_validation
-  step download-test copy_pairs "$SETS/test" "$OUTPUT/raw/test" en de --lines 2037
-  step download-test-b copy_pairs "$SETS/test" "$OUTPUT/raw/test" en refB.de --lines 2037
-  step fetch-corpora fetch_corpora
-  step download-train join_corpora
-}
+  fetch_test wmt20 en-de src "$RUN/sacrebleu/wmt20.en"
+  fetch_test wmt20 en-de ref "$RUN/sacrebleu/wmt20.de"
+  fetch_test wmt21 en-de src "$RUN/sacrebleu/wmt21.en"
+  fetch_test wmt21 en-de ref:A "$RUN/sacrebleu/wmt21.de"
+  fetch_test wmt22 en-de src "$test.en"
+  fetch_test wmt22 en-de ref:A "$test.de"
+  fetch_test wmt22 en-de ref:B "$test.refB.de"
+  # mtdata is not to join them: their order would be another one in every run
+  mtdata --no-pbar get --langs eng-deu --train "${CORPORA[@]}" --out "$RUN/mtdata" --n-jobs "${JOBS:-4}" \
+    --fail --no-merge --compress
+  for name in "${CORPORA[@]}"; do
+    train+=(--input "$RUN/mtdata/train-parts/$name.eng.gz" "$RUN/mtdata/train-parts/$name.deu.gz")
+  done
+  for name in wmt20 wmt21; do valid+=(--input "$RUN/sacrebleu/$name.en" "$RUN/sacrebleu/$name.de"); done
+else
+  test=$LOCAL/test
+  train=(--input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.de")")
+  valid=(--input "$(text "$LOCAL/valid.en")" "$(text "$LOCAL/valid.de")")
+fi
 
-from_folder() {
-  step download-train copy_pairs "$LOCAL/train" "$OUTPUT/raw/train" en de "${CLEANING[@]}"
-  step download-valid copy_pairs "$LOCAL/valid" "$OUTPUT/raw/valid" en de --drop-empty
-  step download-test copy_pairs "$LOCAL/test" "$OUTPUT/raw/test" en de
-  if [ -e "$LOCAL/test.refB.de" ] || [ -e "$LOCAL/test.refB.de.gz" ]; then
-    step download-test-b copy_pairs "$LOCAL/test" "$OUTPUT/raw/test" en refB.de
-  fi
-}
-
-{
-  begun download "local: $LOCAL, limit: $LIMIT"
-  if [ -n "$LOCAL" ]; then from_folder; else from_network; fi
-  exit
-}
+owf pairs "${valid[@]}" --output "$RUN/raw/valid.en" "$RUN/raw/valid.de" --drop-empty
+owf pairs --input "$(text "$test.en")" "$(text "$test.de")" --output "$RUN/raw/test.en" "$RUN/raw/test.de"
+test_b=$(text "$test.refB.de")
+if [ -e "$test_b" ]; then
+  owf pairs --input "$(text "$test.en")" "$test_b" --output "$RUN/raw/test.en" "$RUN/raw/test.refB.de"
+fi
+owf pairs "${train[@]}" --output "$RUN/raw/train.en" "$RUN/raw/train.de" --drop-empty --max-words 250 "$@"

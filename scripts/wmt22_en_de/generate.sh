@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Translates the WMT22 general test set, English to German, with trained models.
+# Translates the WMT22 general test set with trained models: test.de in the folder of each.
 #
-#   bash scripts/wmt22_en_de/generate.sh big big_one_wide_ffn
-#   bash scripts/wmt22_en_de/generate.sh big --checkpoint checkpoint_last.pt --limit 100
+#   bash scripts/wmt22_en_de/generate.sh wmt22_en_de/big wmt22_en_de/big_one_wide_ffn
+#   CHECKPOINT=checkpoint_last.pt bash scripts/wmt22_en_de/generate.sh wmt22_en_de/big --beam 1
 #
-# CONFIG ...         as in train.sh
-# --checkpoint NAME  of the CONFIG's folder (default: checkpoint_best.pt)
-# --limit N          translate the first N segments
-# --output DIR       the run's folder (default: runs/wmt22_en_de); makes test.de in the folder of each CONFIG
-# All other words go to `owf translate`.
+# Words: models, as for train.sh, then flags of `owf translate`.
+# Environment: RUN, the run's folder (runs/wmt22_en_de); CHECKPOINT (checkpoint_best.pt);
+# TEST_SET, to translate TEST_SET.en (RUN/raw/test)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-parse "CONFIG --checkpoint= --limit=" "owf translate" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/wmt22_en_de}
+split_words "$@"
 
-{
-  translate_test en de
-  exit
-}
+for name in "${NAMES[@]}"; do
+  owf translate "$RUN/$name/${CHECKPOINT:-checkpoint_best.pt}" --input "${TEST_SET:-$RUN/raw/test}.en" \
+    --output "$RUN/$name/test.de" "${FLAGS[@]}"
+done

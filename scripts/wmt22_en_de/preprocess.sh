@@ -1,21 +1,15 @@
 #!/usr/bin/env bash
 # Prepares WMT22 English-German for fairseq: one SentencePiece vocabulary for both languages, binary data in shards.
 #
-#   bash scripts/wmt22_en_de/preprocess.sh
-#   bash scripts/wmt22_en_de/preprocess.sh --vocab-rows 50408
+#   bash scripts/wmt22_en_de/preprocess.sh --vocab-size 50408
 #
-# --vocab-rows N  rows of the embeddings, that is pieces and fairseq's four symbols (default: 32000, as the paper's text
-#                 says; its parameter counts need 50408: see the README)
-# --workers N     processes (default: as many as there are cores)
-# --output DIR    the run's folder (default: runs/wmt22_en_de); reads its raw/, makes its data/
-# All other words go to `owf prepare`: --shards N (default: 16), ...
+# Words: flags of `owf prepare`, which win over those below: --vocab-size N is the rows of the embeddings, that is
+# pieces and fairseq's four symbols (32000, as the paper's text says; its parameter counts need 50408: see the README).
+# Environment: RUN, the run's folder with raw/, where data/ is made (runs/wmt22_en_de)
 
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
-VOCAB_ROWS=32000
-parse "--vocab-rows= --workers=" "owf prepare" "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+RUN=${RUN:-$ROOT/runs/wmt22_en_de}
 
-{
-  prepare_data en de --vocab-size "$VOCAB_ROWS" --character-coverage 1.0 --shards 16
-  exit
-}
+owf prepare --train "$RUN/raw/train" --valid "$RUN/raw/valid" --test "$RUN/raw/test" --langs en-de \
+  --vocab-size 32000 --character-coverage 1.0 --shards 16 --output "$RUN/data" "$@"

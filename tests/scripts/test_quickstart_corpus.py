@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairseq_for_tests import REPOSITORY
+from scripts_for_tests import load_script
 
-from owf_fairseq.data.quickstart_corpus import SPLITS, Filter, QuickstartCorpus, _key, choose_langs, extract, write
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.folders import MANIFEST
 from owf_fairseq.files.lines import read_lines
+
+corpus = load_script("quickstart/corpus.py")
+SPLITS, QuickstartCorpus, Filter, _key = corpus.SPLITS, corpus.QuickstartCorpus, corpus.Filter, corpus._key
+extract, choose_langs, write = corpus.extract, corpus.choose_langs, corpus.write
 
 MakeWheel = Callable[[dict[tuple[str, str], object]], Path]
 
@@ -68,7 +73,7 @@ def one_table(pairs: list[tuple[str, str]], langs: tuple[str, str] = ("en", "de"
     return tables
 
 
-def all_pairs(corpus: QuickstartCorpus) -> set[tuple[str, str]]:
+def all_pairs(corpus: Any) -> set[tuple[str, str]]:
     return {pair for split in SPLITS for pair in corpus.pairs[split]}
 
 
@@ -200,14 +205,10 @@ def test_limit_is_per_split_and_not_the_most_frequent(make_wheel: MakeWheel) -> 
 
 def test_same_files_in_every_process(make_wheel: MakeWheel, tmp_path: Path) -> None:
     wheel = make_wheel(tables_of("en", "de"))
-    code = (
-        "import sys; from owf_fairseq.data.quickstart_corpus import extract, write\n"
-        "write(extract(sys.argv[1], 'en-de'), sys.argv[2])"
-    )
     for seed in ("1", "2"):
-        command = [sys.executable, "-c", code, str(wheel), str(tmp_path / seed)]
-        # Named `owf`, the package doesn't import fairseq: the corpus needs none of it.
-        subprocess.run(command, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2])})
+        command = [sys.executable, REPOSITORY / "scripts/quickstart/corpus.py", "--wheel", wheel, "--langs", "en-de"]
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)}
+        subprocess.run([*command, "--output", tmp_path / seed], check=True, env=environment, stdout=subprocess.DEVNULL)
     names = sorted(path.name for path in (tmp_path / "1").iterdir())
     assert names == sorted([MANIFEST, "corpus.json", *(f"{split}.{lang}" for split in SPLITS for lang in ("en", "de"))])
     for name in names:
@@ -278,3 +279,22 @@ def test_wheels_that_are_none(make_wheel: MakeWheel, tmp_path: Path) -> None:
             archive.writestr(f"homeassistant/components/broken/translations/{lang}.json", "{")
     with pytest.raises(InputError, match="broken/translations/en.json is damaged"):
         extract(damaged, "en-de")
+
+
+def test_command_extracts_once_and_refuses(
+    make_wheel: MakeWheel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--wheel", str(make_wheel(tables_of("en", "de"))), "--langs", "en-de", "--output", str(tmp_path / "raw")]
+    assert corpus.main(command) == 0
+    assert "en-de: 500 pairs" in capsys.readouterr().out
+    before = (tmp_path / "raw/train.en").stat().st_mtime_ns
+    assert corpus.main(command) == 0
+    assert "made before with the same settings" in capsys.readouterr().out
+    assert (tmp_path / "raw/train.en").stat().st_mtime_ns == before
+    assert corpus.main([*command, "--limit", "120"]) == 0
+    assert len(read_lines(tmp_path / "raw/train.en")) == 120
+    assert corpus.main([*command, "--limit", "0"]) == 2
+    assert "`--limit` must be at least 1, but is 0" in capsys.readouterr().err
+    (tmp_path / "raw/mine").touch()
+    assert corpus.main([*command, "--limit", "9"]) == 2
+    assert "holds files that" in capsys.readouterr().err

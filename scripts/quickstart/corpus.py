@@ -1,26 +1,33 @@
-"""The quickstart's corpus: the human-translated interface texts in the wheel of the `homeassistant` package.
+#!/usr/bin/env python3
+"""Extracts the quickstart's corpus: the human-translated interface texts in the wheel of the `homeassistant` package.
 
 The wheel (Apache-2.0) is a zip file that pip can fetch anywhere. It holds, for every component and language, a nested
 table of strings, `homeassistant/components/<component>/translations/<language>.json`; two languages are joined on
 component and key. Nothing of the wheel is installed.
+
+example:
+  python scripts/quickstart/corpus.py --wheel homeassistant-2026.11.0-py3-none-any.whl --langs en-de --output corpus
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
+import os
 import re
+import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from owf_fairseq.data.languages import has_spaces
-from owf_fairseq.errors import InputError
-from owf_fairseq.files.folders import output_folder
+from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files.folders import check_output, output_folder
 from owf_fairseq.files.lines import PathLike, write_lines
 
-COMMAND = "owf corpus"
+COMMAND = "scripts/quickstart/corpus.py"
 SPLITS = ("train", "valid", "test")
 
 Pair = tuple[str, str]
@@ -138,11 +145,13 @@ def extract(wheel: PathLike, langs: str, limit: int | None = None, keep: Filter 
     return QuickstartCorpus(source, target, pairs, counts)
 
 
-def write(corpus: QuickstartCorpus, output: PathLike, keep: Filter | None = None) -> None:
-    """Write `{train,valid,test}.{source,target}` and `corpus.json` (the counts and the filter) into a new folder.
+def write(
+    corpus: QuickstartCorpus, output: PathLike, keep: Filter | None = None, origin: dict[str, object] | None = None
+) -> None:
+    """Write `{train,valid,test}.{source,target}` and `corpus.json` (how it was made) into a new folder.
 
     Raises:
-        InputError: the folder holds something that `owf corpus` didn't make.
+        InputError: the folder holds something that this script didn't make.
     """
     with output_folder(output, COMMAND) as folder:
         for split in SPLITS:
@@ -153,6 +162,7 @@ def write(corpus: QuickstartCorpus, output: PathLike, keep: Filter | None = None
             "target": corpus.target,
             "counts": corpus.counts,
             "filter": asdict(keep or Filter()),
+            "origin": origin or {},
         }
         write_lines(folder / "corpus.json", json.dumps(record, indent=1).split("\n"))
 
@@ -267,3 +277,44 @@ def _check_enough(pairs: dict[str, list[Pair]], langs: str, keep: Filter, limit:
             f"`--langs` {langs}: too few pairs are left after filtering ({found}; at least {wanted} for train and 1 "
             "for the others are needed): choose another pair of languages"
         )
+
+
+def _origin(output: PathLike) -> object:
+    """What a folder of this script was made of; None if it is none, or not known."""
+    try:
+        with open(os.path.join(output, "corpus.json"), encoding="utf-8") as file:
+            return json.load(file)["origin"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wheel", required=True, metavar="FILE", help="the wheel, as pip download fetched it")
+    parser.add_argument(
+        "--langs", required=True, metavar="SRC-TGT", help="two languages: en-de, en-ro, en-zh-Hans, ..."
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to make: {train,valid,test}.{SRC,TGT}")
+    parser.add_argument("--limit", type=int, metavar="N", help="at most N pairs in each split (for trials)")
+    args = parser.parse_args(argv)
+    problems = check_output(args.output, COMMAND)
+    origin = {"langs": args.langs, "limit": args.limit, "wheel": os.path.basename(args.wheel)}
+    if not problems and _origin(args.output) == origin:
+        print(f"{args.output} was made before with the same settings")
+        return 0
+    if args.limit is not None and args.limit < 1:
+        problems.append(f"`--limit` must be at least 1, but is {args.limit}")
+    corpus = collect(problems, lambda: extract(args.wheel, args.langs, args.limit))
+    if problems or corpus is None:
+        for problem in problems:
+            print(f"corpus: {problem}", file=sys.stderr)
+        return 2
+    counts = corpus.counts
+    write(corpus, args.output, origin=origin)
+    print(f"{args.langs}: {counts['joined']} pairs, of them {counts['filtered']} after filtering")
+    print(", ".join(f"{split} {counts[split]}" for split in SPLITS) + f" pairs -> {args.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
