@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, remove, write_lines
 
 MANIFEST = ".owf.json"
-"""Lists, in each output folder, the command that made it and the files that it wrote."""
+"""Lists, in each output folder, the command that made it, the files that it wrote, and what it made them of."""
 
 
 def check_output(path: PathLike, command: str) -> list[str]:
@@ -51,10 +52,15 @@ def check_output(path: PathLike, command: str) -> list[str]:
 
 
 @contextmanager
-def output_folder(path: PathLike, command: str) -> Iterator[Path]:
+def output_folder(path: PathLike, command: str, record: Mapping[str, Any] | None = None) -> Iterator[Path]:
     """Yield an empty temporary folder, and make it the folder `path` when the block ends well.
 
     What `command` itself wrote there before is replaced; when the block raises, it is untouched.
+
+    Args:
+        path: the folder.
+        command: that makes it.
+        record: what its manifest says beside the command and the files (see `owf_fairseq.files.job`).
 
     Raises:
         InputError: the folder holds something that `command` didn't make (see `check_output`).
@@ -70,7 +76,7 @@ def output_folder(path: PathLike, command: str) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        manifest = {"command": command, "files": sorted(_files(temporary))}
+        manifest = {**(record or {}), "command": command, "files": sorted(_files(temporary))}
         write_lines(temporary / MANIFEST, json.dumps(manifest, indent=1).split("\n"))
         # A folder can't be renamed onto one that isn't empty.
         if final.exists():

@@ -47,12 +47,36 @@ def check_output_file(
         return []
     if not os.path.isfile(path):
         return []
-    for other in inputs:
-        if other is not None and os.path.exists(other) and os.path.samefile(other, path):
-            return [f"`{flag}` {name} is the input {os.fspath(other)}: name another file"]
+    problems = replaced_inputs(flag, path, inputs)
+    if problems:
+        return problems
+    folder = Path(os.path.realpath(path)).parent
+    if not os.access(folder, os.W_OK):
+        return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"]
     if overwrite or (kind is not None and _kind_of(Path(path)) == kind):
         return []
     return [f"`{flag}` {name} exists: name another file, or replace it with `--overwrite`"]
+
+
+def replaced_inputs(flag: str, output: PathLike, inputs: Sequence[PathLike | None]) -> list[str]:
+    """Says which files that a command reads it would replace: by their real paths, whatever links lead there.
+
+    Args:
+        flag: names the output on the command line.
+        output: a file, or a folder that is replaced as a whole.
+        inputs: files that the command reads.
+    """
+    name = os.fspath(output)
+    problems = []
+    for other in inputs:
+        if other is None or not os.path.exists(other) or not os.path.exists(output):
+            continue
+        if os.path.samefile(other, output):
+            kind = "folder" if os.path.isdir(output) else "file"
+            problems.append(f"`{flag}` {name} is the input {os.fspath(other)}: name another {kind}")
+        elif Path(os.path.realpath(output)) in Path(os.path.realpath(other)).parents:
+            problems.append(f"`{flag}` {name} holds the input {os.fspath(other)}: name another folder")
+    return problems[:1]
 
 
 def _kind_of(path: Path) -> object:
