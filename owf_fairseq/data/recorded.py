@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from argparse import Namespace
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owf_fairseq.data.segmentation import RECORD, NoSegmentation, Segmentation
+from owf_fairseq.data.segmentation import KINDS, RECORD, NoSegmentation, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike
 
@@ -108,6 +109,20 @@ class RecordedData:
                 "of another folder"
             )
         return Segmentation.load(self.folder if other is None else other)
+
+    def files(self, other: str | None = None) -> list[Path]:
+        """The files that ``dictionaries`` and ``segmentation`` read, as far as they are there.
+
+        Args:
+            other: see ``segmentation``.
+        """
+        place = self.folder if other is None else Path(other)
+        try:
+            record = json.loads((place / RECORD).read_text(encoding="utf-8"))
+            named = [place / record[entry] for entry in KINDS[record["type"]].FILES]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            named = []
+        return [path for path in (*self._dictionary_files(), place / RECORD, *named) if path.is_file()]
 
     def _dictionary_files(self) -> list[Path]:
         return [self.folder / f"dict.{lang}.txt" for lang in (self.source, self.target)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from owf_fairseq.data.segmentation import Segmentation
@@ -64,6 +65,11 @@ class CTranslate2Backend:
     def segmentation(self, other: str | None = None) -> Segmentation:
         """See ``search.Backend``."""
         return self.exported.data.segmentation(other)
+
+    def files(self, other: str | None = None) -> list[Path]:
+        """See ``search.Backend``."""
+        folder = self.exported.folder
+        return [*(path for path in sorted(folder.iterdir()) if path.is_file()), *self.exported.data.files(other)]
 
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
         """See ``search.Backend``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -156,6 +157,10 @@ class FairseqBackend:
         if self.data is None:
             raise InputError("a model with random weights has no data, and so no segmentation for text")
         return self.data.segmentation(other)
+
+    def files(self, other: str | None = None) -> list[Path]:
+        """See ``search.Backend``."""
+        return [] if self.data is None else self.data.files(other)
 
     @torch.inference_mode()
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:

@@ -65,7 +65,8 @@ class Job:
         self.folder = folder
         self.overwrite = overwrite
         self._stamps: dict[str, Stamp] = {}
-        self._repeatable = True
+        self.repeatable = True
+        """Whether all that is read will be there again, as what comes through a pipe is not."""
         self.reads(path for paths in self.inputs.values() for path in paths)
 
     def reads(self, paths: Iterable[PathLike]) -> None:
@@ -78,11 +79,11 @@ class Job:
             if stat.S_ISREG(found.st_mode):
                 self._stamps.setdefault(os.path.abspath(path), [found.st_size, found.st_mtime_ns])
             elif not stat.S_ISDIR(found.st_mode):
-                self._repeatable = False  # a pipe gives something else each time
+                self.repeatable = False  # a pipe gives something else each time
 
     def is_done(self) -> bool:
         """Whether the same command has made all of it, and of the same inputs; then it says so."""
-        if self.overwrite or not self._repeatable or not self._outputs():
+        if self.overwrite or not self.repeatable or not self._outputs():
             return False
         if not all(self._is_made(path) for path in self._outputs()):
             return False
@@ -119,7 +120,7 @@ class Job:
             place = _record_of(path)
             try:
                 place.unlink(missing_ok=True)
-                if self._repeatable:
+                if self.repeatable:
                     found = os.stat(path)
                     record = {**self.record(path), "output": [found.st_size, found.st_mtime_ns]}
                     write_lines(place, json.dumps(record, indent=1).split("\n"))
@@ -128,7 +129,7 @@ class Job:
 
     def record(self, output: PathLike) -> dict[str, Any]:
         """What the record of an output says."""
-        if not self._repeatable:
+        if not self.repeatable:
             return {}
         inputs = {_relative(path, output): found for path, found in self._stamps.items()}
         return {"command": self.command, "settings": self._settings(output), "inputs": inputs}

@@ -87,20 +87,27 @@ def _kind_of(path: Path) -> object:
 
 
 @contextmanager
+def writing(flag: str, path: PathLike) -> Iterator[None]:
+    """Raises an ``InputError`` where the file can't be written in this block."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"`{flag}` {os.fspath(path)} can't be written: {error.strerror or error}") from error
+
+
+@contextmanager
 def output_file(flag: str, path: PathLike) -> Iterator[Path]:
     """Yield a path to write to: a temporary one that becomes the file when all is written, or a device or pipe itself.
 
     Raises:
         InputError: it can't be written.
     """
-    try:
+    with writing(flag, path):
         if os.path.exists(path) and not os.path.isfile(path):
             yield Path(path)
         else:
             with atomic_path(path) as temporary:
                 yield temporary
-    except OSError as error:
-        raise InputError(f"`{flag}` {os.fspath(path)} can't be written: {error.strerror or error}") from error
 
 
 def write_output(flag: str, path: PathLike, lines: Iterable[str]) -> None:
