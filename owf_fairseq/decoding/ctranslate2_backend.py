@@ -11,6 +11,7 @@ from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.exported import ExportedModel, check_installed
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.job import files_in
 from owf_fairseq.files.lines import PathLike
 
 _PADDING = "<pad>"
@@ -68,8 +69,7 @@ class CTranslate2Backend:
 
     def files(self, other: str | None = None) -> list[Path]:
         """See ``search.Backend``."""
-        folder = self.exported.folder
-        return [*(path for path in sorted(folder.iterdir()) if path.is_file()), *self.exported.data.files(other)]
+        return [*files_in(self.exported.folder), *self.exported.data.files(other)]
 
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
         """See ``search.Backend``."""

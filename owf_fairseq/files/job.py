@@ -81,14 +81,19 @@ class Job:
             elif not stat.S_ISDIR(found.st_mode):
                 self.repeatable = False  # a pipe gives something else each time
 
-    def is_done(self) -> bool:
+    def is_known(self) -> bool:
+        """Whether every output says how it was made."""
+        return all(_read(path) is not None for path in self._outputs())
+
+    def is_done(self, say: bool = True) -> bool:
         """Whether the same command has made all of it, and of the same inputs; then it says so."""
         if self.overwrite or not self.repeatable or not self._outputs():
             return False
         if not all(self._is_made(path) for path in self._outputs()):
             return False
-        names = " and ".join(map(os.fspath, self._outputs()))
-        print(f"{self.command}: {names}: made before with the same settings and inputs", file=sys.stderr)
+        names = " and ".join(os.fspath(path) for path in self._outputs())
+        if say:
+            print(f"{self.command}: {names}: made before with the same settings and inputs", file=sys.stderr)
         return True
 
     def problems(self) -> list[str]:
@@ -196,6 +201,11 @@ class Job:
         return problems
 
 
+def files_in(folder: PathLike) -> list[Path]:
+    """The files that lie in a folder itself."""
+    return [path for path in sorted(Path(folder).iterdir()) if path.is_file()]
+
+
 def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The names of the settings that differ."""
     return [name for name in {**now, **before} if before.get(name) != now.get(name)]
@@ -209,7 +219,9 @@ def stamps(paths: Iterable[PathLike]) -> dict[str, Stamp | None]:
 def _shown(value: Any) -> str:
     if value is None or value == []:
         return "not given"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if not isinstance(value, list):
+        return str(value)
+    return " ".join(map(str, value[:5])) + (f" ... ({len(value)})" if len(value) > 5 else "")
 
 
 def _record_of(output: PathLike) -> Path:

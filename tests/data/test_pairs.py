@@ -106,7 +106,7 @@ def test_all_problems_of_the_command_line_are_told_at_once(tmp_path, capsys):
     assert f"`--output` {paths[0]} is the input" in errors
     assert f"`--output` {paths[1]} exists" in errors
     assert cli.main(["pairs", "--input", *paths, "--output", missing, missing]) == 2
-    assert "twice" in capsys.readouterr().err
+    assert "are one file: each output needs a file of its own" in capsys.readouterr().err
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path, outputs):
