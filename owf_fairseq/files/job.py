@@ -65,6 +65,7 @@ class Job:
         self.folder = folder
         self.overwrite = overwrite
         self._stamps: dict[str, Stamp] = {}
+        self._typed: dict[str, PathLike] = {}
         self.repeatable = True
         """Whether all that is read will be there again, as what comes through a pipe is not."""
         self.reads(path for paths in self.inputs.values() for path in paths)
@@ -78,6 +79,7 @@ class Job:
                 continue  # whoever reads it will say so
             if stat.S_ISREG(found.st_mode):
                 self._stamps.setdefault(os.path.abspath(path), [found.st_size, found.st_mtime_ns])
+                self._typed.setdefault(os.path.abspath(path), path)  # as the user knows it
             elif not stat.S_ISDIR(found.st_mode):
                 self.repeatable = False  # a pipe gives something else each time
 
@@ -106,11 +108,11 @@ class Job:
                 problems.append(self._refusal(flag, path, different))
             else:
                 ours = self.overwrite or different == []
-                problems += check_output_file(flag, path, ours, kind=kind, inputs=list(self._stamps))
+                problems += check_output_file(flag, path, ours, kind=kind, inputs=list(self._typed.values()))
         if self.folder is not None:
             different = self._different(self.folder)
             found = check_output(self.folder, self.command)
-            found += replaced_inputs("--output", self.folder, list(self._stamps))
+            found += replaced_inputs("--output", self.folder, list(self._typed.values()))
             if not found and different and not self.overwrite:
                 found.append(self._refusal("--output", self.folder, different))
             problems += found
