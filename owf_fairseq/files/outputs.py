@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,21 +42,30 @@ def check_output_file(
     if os.path.isdir(path):
         return [f"`{flag}` {name} is a folder: name a file"]
     if not os.path.lexists(path):
-        folder = next(parent for parent in Path(os.path.abspath(path)).parents if parent.exists())
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"]
-        return []
+        folder = unwritable_folder(path)
+        return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"] if folder else []
     if not os.path.isfile(path):
         return []
     problems = replaced_inputs(flag, path, inputs)
     if problems:
         return problems
-    folder = Path(os.path.realpath(path)).parent
-    if not os.access(folder, os.W_OK):
+    folder = unwritable_folder(path)
+    if folder:
         return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"]
     if overwrite or (kind is not None and _kind_of(Path(path)) == kind):
         return []
     return [f"`{flag}` {name} exists: name another file, or replace it with `--overwrite`"]
+
+
+def unwritable_folder(path: PathLike) -> Path | None:
+    """The folder that a path, or the folders that it still needs, would be made in; None if that can be done."""
+    folder = next(parent for parent in Path(os.path.abspath(path)).parents if os.path.lexists(parent))
+    try:
+        # tried, because a superuser's permissions say nothing of a file system that can't be written
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError:
+        return folder
 
 
 def replaced_inputs(flag: str, output: PathLike, inputs: Sequence[PathLike | None]) -> list[str]:
