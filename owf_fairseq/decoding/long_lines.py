@@ -50,12 +50,17 @@ def _split_words(sentence: str, length: Callable[[str], int], limit: int) -> lis
 
 def _split_characters(word: str, length: Callable[[str], int], limit: int) -> list[str]:
     parts = []
-    while length(word) > limit and len(word) > 1:
-        # the longest start that fits; a single character is taken in any case, so that this ends
-        fits, too_long = 1, len(word)
+    start = 0
+    while start < len(word):
+        # the longest start that fits; a single character is taken in any case, so that this ends. It is looked for from
+        # the short side: measuring all that is left for each part would take the square of the time
+        fits, too_long = start + 1, start + 2
+        while too_long <= len(word) and length(word[start:too_long]) <= limit:
+            fits, too_long = too_long, 2 * too_long - start
+        too_long = min(too_long, len(word) + 1)
         while too_long - fits > 1:
             middle = (fits + too_long) // 2
-            fits, too_long = (middle, too_long) if length(word[:middle]) <= limit else (fits, middle)
-        parts.append(word[:fits])
-        word = word[fits:]
-    return [*parts, word]
+            fits, too_long = (middle, too_long) if length(word[start:middle]) <= limit else (fits, middle)
+        parts.append(word[start:fits])
+        start = fits
+    return parts

@@ -38,3 +38,15 @@ def test_nothing_is_lost_and_everything_fits():
         parts = split_to_fit(text.strip(), letters, limit)
         assert "".join(parts).replace(" ", "") == text.replace(" ", "")
         assert max(map(letters, parts)) <= limit
+
+
+def test_the_time_for_an_endless_word_grows_with_its_length():
+    measured = []
+
+    def length(text):
+        measured.append(len(text))
+        return len(text)
+
+    parts = split_to_fit("a" * 100_000, length, 100)
+    assert [len(part) for part in parts] == [100] * 1000
+    assert sum(measured) < 5_000_000
