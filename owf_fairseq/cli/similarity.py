@@ -103,9 +103,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _SETTINGS = (
-    *("capture", "no_eos", "debiased", "k", "sentences", "max_tokens", "seed"),
+    *("capture", "no_eos", "debiased", "k", "sentences", "seed"),
     *("neighbors", "component", "no_plots"),
 )
+"""What the numbers depend on; batches and the device change them by rounding only."""
 _FILES = ("src", "ref", "data", "segmentation")
 
 
