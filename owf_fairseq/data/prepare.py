@@ -28,7 +28,7 @@ from owf_fairseq.data.work import Workers, cores
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.folders import check_output, output_folder
 from owf_fairseq.files.job import Job, stamps
-from owf_fairseq.files.lines import PathLike
+from owf_fairseq.files.lines import PathLike, remove
 from owf_fairseq.files.work_folder import WorkFolder
 
 COMMAND = "owf prepare"
@@ -110,7 +110,10 @@ def prepare(
         overwrite=overwrite,
     )
     job.reads(recorded.files() if recorded else [])
+    final = Path(os.path.abspath(output))
+    partial = final.parent / f".{final.name}.partial"
     if not problems and job.is_done():
+        remove(partial)  # what is left of a run that was interrupted while it tidied up
         return Prepared(**job.result())
     problems = job.problems() + problems
     corpus = read_corpus(prefixes, pair, lambda split, lines: chunk_lines(split, lines, max(shards, 1)), problems)
@@ -120,11 +123,10 @@ def prepare(
     if problems:
         raise InputError(problems + corpus.problems_now(kind if kind in KINDS else "sentencepiece"))
 
-    final = Path(os.path.abspath(output))
     settings = _settings(corpus, learning, recorded, shards)
     busy = busy_workers(sum(map(corpus.lines, corpus.sides)))
     count = min(workers or min(cores(), MAX_WORKERS), max(busy, 1))
-    with WorkFolder(final.parent / f".{final.name}.partial", settings) as work:
+    with WorkFolder(partial, settings) as work:
         dealt = deal(corpus.chunks, shards)
         with Workers(count) as processes:
             prepared = Preparation(corpus, learning, recorded, dealt, work, processes).run()

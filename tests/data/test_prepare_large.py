@@ -12,10 +12,11 @@ import pytest
 from prepare_for_tests import SIZE, files_of, read_binary, write_corpus
 
 from owf_fairseq import cli
-from owf_fairseq.data import preparation, shards, work
+from owf_fairseq.data import preparation, shards
 from owf_fairseq.data.prepare import prepare
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files import work_folder
 from owf_fairseq.files.lines import read_lines, write_lines
 
 PAIRS = 120
@@ -141,7 +142,7 @@ def test_what_was_changed_is_made_afresh(tmp_path: Path, changed: str, monkeypat
 def test_an_interruption_while_it_tidies_up(
     corpus: dict[str, str], whole: Path, tmp_path: Path, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove, calls = work.remove, []
+    remove, calls = work_folder.remove, []
 
     def stop(path: Path) -> None:
         calls.append(path)
@@ -150,7 +151,7 @@ def test_an_interruption_while_it_tidies_up(
         remove(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(work, "remove", stop)
+        patched.setattr(work_folder, "remove", stop)
         with pytest.raises(KeyboardInterrupt):
             prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE)
     prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE)
