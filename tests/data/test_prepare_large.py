@@ -166,7 +166,7 @@ def test_what_was_there_stays_until_the_new_is_complete(
     before = files_of(tmp_path / "data")
     interrupted(monkeypatch, corpus, tmp_path / "data", SIZE - 5)
     assert files_of(tmp_path / "data") == before
-    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE - 5)
+    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE - 5, overwrite=True)
     assert files_of(tmp_path / "data") != before
 
 
