@@ -121,7 +121,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, corpus: dict[str, str], output:
     with monkeypatch.context() as patched:
         patched.setattr(preparation, "make_shard", stop)
         with pytest.raises(KeyboardInterrupt):
-            prepare(corpus, "en-de", output, vocab_size=size, workers=1)
+            prepare(corpus, "en-de", output, vocab_size=size, workers=1, overwrite=True)
 
 
 @pytest.mark.usefixtures("chunks_of_ten")
