@@ -56,3 +56,17 @@ def _folder(model: str) -> str:
         return ""
     path = os.path.abspath(model)
     return os.path.basename(path if os.path.isdir(path) else os.path.dirname(path))
+
+
+def checkpoints_of(model: str) -> list[str]:
+    """The files of a checkpoint or of an ensemble, whose names have ``:`` between, as in fairseq's ``--path``.
+
+    The path of a file that is there may have a ``:`` of its own: the longest name that is one is taken.
+    """
+    parts, files = model.split(os.pathsep), []
+    while parts:
+        ends = range(len(parts), 0, -1)
+        end = next((end for end in ends if os.path.isfile(os.pathsep.join(parts[:end]))), 1)
+        files.append(os.pathsep.join(parts[:end]))
+        parts = parts[end:]
+    return files

@@ -18,14 +18,14 @@ class Progress:
 
     Args:
         what: is counted, in the plural.
-        total: how many there will be.
+        total: how many there will be; None if only the end tells.
         stream: to write to; standard error by default.
         label: before the numbers.
         seconds: between two lines where the stream is no terminal.
     """
 
     def __init__(
-        self, what: str, total: int, stream: TextIO | None = None, label: str = "", seconds: float = _SECONDS
+        self, what: str, total: int | None, stream: TextIO | None = None, label: str = "", seconds: float = _SECONDS
     ) -> None:
         self.what, self.total, self.label, self.seconds = what, total, label, seconds
         self.stream = stream or sys.stderr
@@ -64,7 +64,8 @@ class Progress:
             self.last = now
             start = f"{self.label}: " if self.label else ""
             rest = f", {note}" if note else ""
-            self._write(f"{start}{self.done:,} of {self.total:,} {self.what} after {now - self.begun:.0f} s{rest}")
+            of = "" if self.total is None else f" of {self.total:,}"
+            self._write(f"{start}{self.done:,}{of} {self.what} after {now - self.begun:.0f} s{rest}")
 
     def seconds_so_far(self) -> float:
         """Since it was made."""

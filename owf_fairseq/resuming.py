@@ -23,7 +23,7 @@ from omegaconf import OmegaConf
 
 from owf_fairseq.compat import torch_version
 from owf_fairseq.errors import InputError
-from owf_fairseq.fingerprint import KEY, fingerprint
+from owf_fairseq.files.fingerprint import KEY, fingerprint
 
 BATCHES = "batches_in_epoch"
 """In the state of the iterator beside fairseq's ``iterations_in_epoch``: of how many, for each process."""

@@ -21,8 +21,8 @@ from owf_fairseq import USER_DIR, cli, compat
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 from owf_fairseq.data.recorded import find_data
 from owf_fairseq.data.segmentation import Segmentation
-from owf_fairseq.decoding.backends import checkpoints_of
 from owf_fairseq.errors import InputError, printable
+from owf_fairseq.model_names import checkpoints_of
 
 ARCH = "owf_tiny_one_wide_ffn"
 SIZE = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 8 --decoder-embed-dim 8".split()

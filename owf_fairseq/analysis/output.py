@@ -4,47 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from owf_fairseq.analysis.similarity import SIMILARITY_KIND
 from owf_fairseq.analysis.tables import with_headings
-from owf_fairseq.files.folders import check_output, output_folder
+from owf_fairseq.files.folders import output_folder
 from owf_fairseq.files.lines import PathLike, write_lines
-from owf_fairseq.files.outputs import check_output_file
-from owf_fairseq.model_names import split_name
 from owf_fairseq.tables import Report
 
 COMMAND = "owf similarity"
 JSON, TABLES = "similarity.json", "tables.md"
 
 
-def check_analysis_files(
-    checkpoints: Sequence[str],
-    texts: Sequence[str],
-    folder: PathLike | None,
-    json_file: PathLike | None,
-    overwrite: bool,
-    plots: bool,
-    kind: str = SIMILARITY_KIND,
-) -> list[str]:
-    """What forbids to write the files, a sentence each.
-
-    Args:
-        checkpoints, texts: what is read, as typed.
-        folder, json_file: what is to be written; None for nothing.
-        overwrite: whether a file of another command may be replaced.
-        plots: whether there will be pictures in the folder.
-        kind: of the JSON.
-    """
-    problems = [] if folder is None else check_output(folder, COMMAND)
-    inputs = [*(split_name(word)[1] for word in checkpoints), *texts]
-    problems += check_output_file("--json", json_file, overwrite, kind=kind, inputs=inputs)
-    if folder is not None and plots and importlib.util.find_spec("matplotlib") is None:
-        problems.append(
-            "the pictures of `--output` need matplotlib: `pip install '.[plot]'`, or leave them away with `--no-plots`"
-        )
-    return problems
+def check_plots(folder: PathLike | None, plots: bool) -> list[str]:
+    """What forbids to draw the pictures in the folder, a sentence."""
+    if folder is None or not plots or importlib.util.find_spec("matplotlib") is not None:
+        return []
+    return ["the pictures of `--output` need matplotlib: `pip install '.[plot]'`, or leave them away with `--no-plots`"]
 
 
 def as_json(data: Mapping[str, Any], tables: Mapping[str, Report]) -> str:
@@ -54,7 +30,13 @@ def as_json(data: Mapping[str, Any], tables: Mapping[str, Report]) -> str:
     )
 
 
-def write_folder(path: PathLike, data: Mapping[str, Any], tables: Mapping[str, Report], plots: bool = True) -> None:
+def write_folder(
+    path: PathLike,
+    data: Mapping[str, Any],
+    tables: Mapping[str, Report],
+    plots: bool = True,
+    record: Mapping[str, Any] | None = None,
+) -> None:
     """Writes JSON, tables and pictures.
 
     Args:
@@ -62,12 +44,13 @@ def write_folder(path: PathLike, data: Mapping[str, Any], tables: Mapping[str, R
         data: as ``similarity.analyse`` returns it.
         tables: see ``tables.tables``.
         plots: whether to draw.
+        record: see ``output_folder``.
 
     Raises:
         InputError: the folder holds something else.
         ImportError: matplotlib is missing.
     """
-    with output_folder(path, COMMAND) as folder:
+    with output_folder(path, COMMAND, record) as folder:
         write_lines(folder / JSON, as_json(data, tables).split("\n"))
         lines = []
         for heading, report in with_headings(data, tables):

@@ -22,7 +22,7 @@ from owf_fairseq.checkpoints.stored_model import (
     without_further_names,
 )
 from owf_fairseq.errors import InputError, too_small
-from owf_fairseq.fingerprint import known_data
+from owf_fairseq.files.fingerprint import known_data
 from owf_fairseq.flags import flag_name
 from owf_fairseq.models.tied_weights import broken_ties, tied_names, with_all_names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from torch import Tensor
 from owf_fairseq import compat
 from owf_fairseq.errors import InputError
 from owf_fairseq.files import archives
-from owf_fairseq.files.lines import PathLike, atomic_path
+from owf_fairseq.files.lines import PathLike
+from owf_fairseq.files.outputs import check_output_file, output_file
 
 MADE_BY = "made_by"
 """In the ``extra_state`` of a checkpoint that one of our tools has written: which one."""
@@ -187,15 +188,25 @@ def write_checkpoint(state: dict[str, Any], path: PathLike, made_by: str) -> Non
     if problems:
         raise InputError(problems)
     state["extra_state"][MADE_BY] = made_by
-    with atomic_path(path) as temporary:
-        torch.save(state, temporary)
+    with output_file("--output", path) as temporary:
+        try:
+            torch.save(state, temporary)
+        except RuntimeError as error:  # what torch makes of a full disk
+            raise OSError(f"{error}".split("\n")[0]) from error
 
 
-def check_output_checkpoint(path: PathLike, made_by: str) -> list[str]:
-    """What forbids a tool to write this file: nothing if it is not there yet, or if the tool made it."""
+def check_output_checkpoint(path: PathLike, made_by: str, inputs: Sequence[PathLike] = ()) -> list[str]:
+    """What forbids a tool to write this file: nothing if it is not there yet, or if the tool made it.
+
+    Args:
+        path: the file.
+        made_by: the tool.
+        inputs: files that the tool reads.
+    """
+    problems = check_output_file("--output", path, overwrite=True, inputs=inputs)
+    if problems or not os.path.lexists(path):
+        return problems
     name = os.fspath(path)
-    if not os.path.lexists(path):
-        return []
     try:
         made = read_checkpoint(path, read_tensors=False)["extra_state"].get(MADE_BY) == made_by
     except (InputError, KeyError, AttributeError):

@@ -24,7 +24,7 @@ from owf_fairseq.checkpoints.stored_model import (
     without_further_names,
 )
 from owf_fairseq.errors import InputError
-from owf_fairseq.fingerprint import known_data
+from owf_fairseq.files.fingerprint import known_data
 from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, flag_name, make_plan
 from owf_fairseq.models.tied_weights import tied_names
 from owf_fairseq.parameters import given_flags, unknown_arch

@@ -40,19 +40,19 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.checkpoints.checkpoint import check_output_checkpoint, write_checkpoint
     from owf_fairseq.errors import InputError
 
-    problems = check_output_checkpoint(args.output, averaging.COMMAND)
     files = args.checkpoints
+    problems = check_output_checkpoint(args.output, averaging.COMMAND, files)
     try:
         if args.last is not None or args.best is not None:
             if len(files) > 1:
                 raise InputError(f"`--last` and `--best` choose in one folder, but {len(files)} names are given")
             choose, number = (averaging.last, args.last) if args.last is not None else (averaging.best, args.best)
             files = list(map(str, choose(files[0], number)))
+        if problems:  # the mean takes a while
+            raise InputError([])
         state = averaging.average(files)
     except InputError as error:
         raise InputError([*problems, *error.problems]) from error
-    if problems:
-        raise InputError(problems)
     write_checkpoint(state, args.output, averaging.COMMAND)
     for averaged in state["extra_state"]["averaged"]:
         print(f"{averaged['file']}: {averaged['updates']} updates")

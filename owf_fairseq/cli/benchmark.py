@@ -11,6 +11,7 @@ from owf_fairseq.errors import InputError
 from owf_fairseq.screen import shown_after
 
 if TYPE_CHECKING:
+    from owf_fairseq.files.job import Job
     from owf_fairseq.speed.benchmark_names import Named
     from owf_fairseq.tables import Report
 
@@ -116,10 +117,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument(
         "--json",
         metavar="FILE",
-        help="write everything, with every run, as JSON (in place of JSON that it wrote before)",
+        help="write everything, with every run, as JSON; the same command does nothing when it is there and no file "
+        "has changed",
     )
     form.add_argument("--plot", metavar="FILE", help="draw the speeds by batch size (.png, .pdf or .svg)")
-    form.add_argument("--overwrite", action="store_true", help="replace --json and --plot if they exist")
+    form.add_argument(
+        "--overwrite", action="store_true", help="measure again, and replace --json and --plot whatever they are"
+    )
     model = parser.add_argument_group("the cost model alone")
     model.add_argument(
         "--predict",
@@ -161,7 +165,14 @@ def numbers_by_commas(text: str) -> tuple[int, ...]:
 
 def run(args: argparse.Namespace) -> int:
     """Measures or predicts, prints the tables and writes the files."""
-    tables = predicted(args) if args.predict or args.paper else measured(args)
+    job = None
+    if args.predict or args.paper:
+        tables = predicted(args)
+    else:
+        job, found = measured(args)
+        if found is None:
+            return 0
+        tables = found
     with shown_after("\n\n".join(table.as_markdown() if args.markdown else table.as_text() for table in tables)):
         if args.json:
             from owf_fairseq.files.outputs import write_output
@@ -171,16 +182,19 @@ def run(args: argparse.Namespace) -> int:
             from owf_fairseq.speed.plot import plot
 
             plot(tables[0].data, args.plot)
+        if job is not None:
+            job.note()
     return 0
 
 
-def measured(args: argparse.Namespace) -> Sequence[Report]:
-    """The tables of a measurement.
+def measured(args: argparse.Namespace) -> tuple[Job, Sequence[Report] | None]:
+    """The tables of a measurement; none if the same was measured before.
 
     Raises:
         InputError: with every problem of the command line and the models.
     """
     from owf_fairseq.errors import collect
+    from owf_fairseq.files.job import Job, OutputFile, files_in
     from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark, prepare_benchmark
     from owf_fairseq.speed.benchmark_names import read_names, with_backends
     from owf_fairseq.speed.report import benchmark_tables
@@ -191,12 +205,30 @@ def measured(args: argparse.Namespace) -> Sequence[Report]:
     problems = [f"`{flag(name)}` is for `--predict`" for name in PREDICTING if getattr(args, name) is not None]
     options = BenchmarkOptions(**given(args))
     named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
-    problems += [*contradictions(args, named), *check_files(args, "benchmark", named)]
+    job = Job(
+        "owf benchmark",
+        {
+            "MODEL": [one.model if one.is_arch else one.name for one in named],
+            "flags of archs": flags,
+            **{flag(name): value for name, value in vars(options).items() if name not in ("input", "data")},
+        },
+        {
+            "CHECKPOINT": [path for one in named for path in one.checkpoints or [one.model] if not one.is_arch],
+            "--input": [args.input] if args.input else [],
+            "--data": [args.data] if args.data else [],
+        },
+        [OutputFile("--json", args.json, "benchmark"), OutputFile("--plot", args.plot)],
+        overwrite=args.overwrite,
+    )
+    job.reads(path for one in named if one.is_exported for path in files_in(one.model))
+    if not problems and job.is_done():
+        return job, None
+    problems += [*contradictions(args, named), *check_plot(args), *job.problems()]
     named = collect(problems, lambda: with_backends(named, options.backend)) or []
     candidates = collect(problems, lambda: prepare_benchmark(named, flags, options))
     if problems or candidates is None:
         raise InputError(problems)
-    return benchmark_tables(benchmark(candidates, options, warn))
+    return job, benchmark_tables(benchmark(candidates, options, warn))
 
 
 def predicted(args: argparse.Namespace) -> Sequence[Report]:
@@ -209,6 +241,7 @@ def predicted(args: argparse.Namespace) -> Sequence[Report]:
     from owf_fairseq.cost_model.device_profiles import choose_profile
     from owf_fairseq.cost_model.prediction import predict
     from owf_fairseq.errors import collect
+    from owf_fairseq.files.outputs import check_output_file
     from owf_fairseq.speed.benchmark import BenchmarkOptions, calibrated
     from owf_fairseq.speed.benchmark_models import shapes_by_name
     from owf_fairseq.speed.benchmark_names import read_names
@@ -223,7 +256,9 @@ def predicted(args: argparse.Namespace) -> Sequence[Report]:
         return [compare_batch_sizes(), compare_rows()]
     problems = [f"`{flag(name)}` measures, and `--predict` does not" for name in MEASURING if name in given(args)]
     options = BenchmarkOptions(**given(args))
-    problems += [*options.problems(), *check_files(args, "prediction")]
+    problems += [*options.problems(), *check_plot(args)]
+    problems += check_output_file("--json", args.json, args.overwrite, kind="prediction")
+    problems += check_output_file("--plot", args.plot, args.overwrite)
     device = (args.profile, args.peak_gflops, args.bandwidth_gbs, bool(args.calibrate))
     profile = collect(problems, lambda: choose_profile(*device))
     named, flags = collect(problems, lambda: read_names(args.fairseq_flags)) or ([], [])
@@ -265,18 +300,14 @@ def contradictions(args: argparse.Namespace, models: Sequence[Named]) -> list[st
     return problems
 
 
-def check_files(args: argparse.Namespace, kind: str, models: Sequence[Named] = ()) -> list[str]:
-    """What forbids to write the files."""
+def check_plot(args: argparse.Namespace) -> list[str]:
+    """What forbids to draw the plot."""
     import importlib.util
     import os
 
-    from owf_fairseq.files.outputs import check_output_file
-
-    inputs = [args.input, *(path for model in models for path in model.checkpoints)]
-    problems = check_output_file("--json", args.json, args.overwrite, kind=kind, inputs=inputs)
-    problems += check_output_file("--plot", args.plot, args.overwrite, inputs=inputs)
     if args.plot is None:
-        return problems
+        return []
+    problems = []
     if os.path.splitext(args.plot)[1] not in (".png", ".pdf", ".svg"):
         problems.append(f"`--plot` must end in .png, .pdf or .svg, but is {args.plot}")
     if len(args.batch_sizes or ()) < 2:

@@ -52,10 +52,12 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.checkpoints.convert import COMMAND, convert
     from owf_fairseq.checkpoints.stored_model import read_model
     from owf_fairseq.errors import InputError
+    from owf_fairseq.files.outputs import replaced_inputs
 
     problems = check_output_checkpoint(args.output, COMMAND)
     try:
         checkpoint, flags = split_checkpoint_and_flags(args.to, args.fairseq_flags)
+        problems = problems or replaced_inputs("--output", args.output, [checkpoint])
         converted = convert(read_model(checkpoint), args.to, flags, args.init)
     except InputError as error:
         raise InputError([*problems, *error.problems]) from error

@@ -76,17 +76,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", action="store_true", help="use no GPU for COMET (default: use one if there is one)")
     parser.add_argument("--samples", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1000)")
     parser.add_argument("--decimals", type=int, default=1, metavar="N", help="of scores in the table (default: 1)")
-    parser.add_argument("--json", metavar="FILE", help="also write everything as JSON, unrounded")
-    parser.add_argument("--overwrite", action="store_true", help="replace a --json that is no evaluation")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        help="also write everything as JSON, unrounded; the same command reads the scores from there, as long as no "
+        "file has changed",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="score again, and replace --json whatever it is")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     parser.epilog = f"{DIRECTIONS_LAYOUT}\n\n{parser.epilog}"
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints one table, and writes the JSON."""
+    import json
+    import os
     import sys
+    from pathlib import Path
 
-    from owf_fairseq.files.outputs import check_output_file, write_output
+    from owf_fairseq.errors import collect
+    from owf_fairseq.files.job import Job, OutputFile
+    from owf_fairseq.files.outputs import write_output
     from owf_fairseq.scoring import directions, evaluate
     from owf_fairseq.scoring.inputs import unnamed_systems
     from owf_fairseq.scoring.metrics import MetricSettings
@@ -100,23 +110,43 @@ def run(args: argparse.Namespace) -> int:
     if args.directions:
         inputs = directions.input_files(*texts, args.baseline)
     else:
-        systems = unnamed_systems([*args.hypotheses, *([args.baseline] if args.baseline else [])])
-        inputs = [*systems.values(), *args.ref, *([args.src] if args.src else [])]
-    problems = check_output_file("--json", args.json, args.overwrite, kind=evaluate.EVALUATION_KIND, inputs=inputs)
+        given = unnamed_systems([*args.hypotheses, *([args.baseline] if args.baseline else [])])
+        inputs = [*given.values(), *args.ref, *([args.src] if args.src else [])]
+    kind = "folder" if args.directions else "file"
+    systems, base = collect([], lambda: evaluate.named(args.hypotheses, args.baseline, kind)) or ({}, args.baseline)
+    names = ("metrics", "directions", "target_lang", "tokenize", "comet_model", "samples")
+    job = Job(
+        "owf evaluate",
+        {
+            "HYP": list(systems),
+            "--baseline": base,
+            **{f"--{name.replace('_', '-')}": getattr(args, name) for name in names},
+        },
+        {"files": [*inputs, *([args.comet_model] if os.path.exists(args.comet_model) else [])]},
+        [OutputFile("--json", args.json, evaluate.EVALUATION_KIND)],
+        overwrite=args.overwrite,
+    )
+    problems = []
     if args.decimals < 0:
         problems.append(f"`--decimals` must be 0 or more, but is {args.decimals}")
     if args.directions and not args.ref:
         problems.append("`--directions` needs `--ref`, the folder with the references, whatever the metric")
     if args.directions and args.target_lang:
         problems.append("`--target-lang` does not go with `--directions`: each direction has its own")
+    make_report = directions.directions_report if args.directions else evaluate.evaluation_report
+    if not problems and job.is_done():
+        report = make_report(json.loads(Path(args.json).read_text(encoding="utf-8")), args.decimals)
+        print(report.as_markdown() if args.markdown else report.as_text(), flush=True)
+        return 0
+    problems = job.problems() + problems
     how = {"baseline": args.baseline, "settings": settings, "warn": warn, "problems": problems}
     if args.directions:
         data = directions.evaluate_directions(*texts, **how)
-        report = directions.directions_report(data, args.decimals)
     else:
         data = evaluate.evaluate(*texts, language=args.target_lang, **how)
-        report = evaluate.evaluation_report(data, args.decimals)
+    report = make_report(data, args.decimals)
     with shown_after(report.as_markdown() if args.markdown else report.as_text()):
         if args.json:
             write_output("--json", args.json, report.as_json().split("\n"))
+            job.note()
     return 0

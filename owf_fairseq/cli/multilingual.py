@@ -27,8 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--input", required=True, metavar="DIR", help="files test.LANG, of which line n says the same in all languages"
     )
     translate.add_argument(
-        "--output", required=True, metavar="DIR", help="where test.SRC-TGT.TGT go; those that are there are left alone"
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="where test.SRC-TGT.TGT go; those that are there are left alone, unless the checkpoint or the text has "
+        "changed",
     )
+    translate.add_argument("--overwrite", action="store_true", help="translate all again, and replace what is there")
     translate.add_argument(
         "--directions", nargs="+", metavar="SRC-TGT", help="as in de-en (default: all that the model was trained on)"
     )
@@ -67,13 +72,18 @@ def run(args: argparse.Namespace) -> int:
     return _translate(args) if args.action == "translate" else _benchmark(args)
 
 
+_SETTINGS = ("beam", "lenpen", "max_len_a", "max_len_b", "fp16")
+"""What a translation depends on; batches and the device change it by rounding only."""
+
+
 def _translate(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from owf_fairseq.decoding.multilingual import MultilingualBackend, translate_directions
+    from owf_fairseq.decoding.multilingual import MultilingualBackend, file_of, translate_directions
     from owf_fairseq.decoding.search import SearchOptions
     from owf_fairseq.decoding.translator import Batching
     from owf_fairseq.errors import InputError, collect
+    from owf_fairseq.files.job import Job, OutputFile
 
     options = SearchOptions(args.beam, 1, args.lenpen, args.max_len_a, args.max_len_b)
     batching = Batching(args.max_tokens, args.batch_size)
@@ -86,7 +96,18 @@ def _translate(args: argparse.Namespace) -> int:
     directions = args.directions or backend.tags.directions
     langs = dict.fromkeys(lang for direction in directions for lang in direction.split("-"))
     texts = {lang: Path(args.input) / f"test.{lang}" for lang in langs}
-    made = translate_directions(backend, texts, args.output, directions, options, batching)
+    data = [args.data] if args.data else []
+    jobs = {
+        direction: Job(
+            "owf multilingual translate",
+            {f"--{name.replace('_', '-')}": getattr(args, name) for name in _SETTINGS},
+            {"CHECKPOINT": [args.checkpoint], "--input": [texts[direction.split("-")[0]]], "--data": data},
+            [OutputFile("--output", file_of(direction, args.output))],
+            overwrite=args.overwrite,
+        )
+        for direction in directions
+    }
+    made = translate_directions(backend, texts, args.output, directions, options, batching, jobs)
     there = f", {len(directions) - len(made)} were there" if len(made) < len(directions) else ""
     print(f"{len(made)} of {len(directions)} directions translated{there} -> {args.output}")
     return 0
@@ -94,7 +115,8 @@ def _translate(args: argparse.Namespace) -> int:
 
 def _benchmark(args: argparse.Namespace) -> int:
     from owf_fairseq.errors import InputError, collect
-    from owf_fairseq.files.outputs import check_output_file, write_output
+    from owf_fairseq.files.job import Job, OutputFile
+    from owf_fairseq.files.outputs import write_output
     from owf_fairseq.screen import shown_after
     from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark
     from owf_fairseq.speed.benchmark_direction import prepare_direction
@@ -106,8 +128,22 @@ def _benchmark(args: argparse.Namespace) -> int:
 
     names = ("input", "sentences", "beam", "runs", "threads", "data", "cpu", "fp16")
     options = BenchmarkOptions(**{name: getattr(args, name) for name in names})
-    problems = check_output_file("--json", args.json, args.overwrite, kind="benchmark", inputs=[args.input])
+    problems: list[str] = []
     named, _ = collect(problems, lambda: read_names(args.models)) or ([], [])
+    job = Job(
+        "owf multilingual benchmark",
+        {
+            "names": [one.name for one in named],
+            "--direction": args.direction,
+            **{f"--{n}": getattr(args, n) for n in names},
+        },
+        {"CHECKPOINT": [path for one in named for path in one.checkpoints], "--input": [args.input]},
+        [OutputFile("--json", args.json, "benchmark")],
+        overwrite=args.overwrite,
+    )
+    if not problems and job.is_done():
+        return 0
+    problems += job.problems()
     candidates = collect(problems, lambda: prepare_direction(named, args.direction, options))
     if problems or candidates is None:
         raise InputError(problems)
@@ -115,4 +151,5 @@ def _benchmark(args: argparse.Namespace) -> int:
     with shown_after("\n\n".join(table.as_text() for table in made)):
         if args.json:
             write_output("--json", args.json, made[0].as_json().split("\n"))
+            job.note()
     return 0

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the two files of a corpus, plain or gzipped, UTF-8; given again, the next corpus follows",
     )
     parser.add_argument("--output", nargs=2, required=True, metavar=("SRC", "TGT"), help="the two files to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace them if they exist")
+    parser.add_argument("--overwrite", action="store_true", help="replace them, whatever they are")
     parser.add_argument("--limit", type=int, metavar="N", help="write the first N pairs only")
     parser.add_argument("--lines", type=int, metavar="N", help="stop with an error if there are not N pairs to read")
     parser.add_argument("--drop-empty", action="store_true", help="leave out pairs with an empty side")
@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
 
     rules = Rules(args.limit, args.lines, args.drop_empty, args.max_words)
     copied = copy_pairs(args.input, tuple(args.output), rules, args.overwrite)
+    if copied is None:
+        return 0
     left_out = f" ({copied.empty} with an empty side, {copied.long} too long)" if copied.empty + copied.long else ""
     print(f"{copied.written} of {copied.read} pairs{left_out} -> {' '.join(args.output)}")
     return 0

@@ -85,7 +85,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="DIR",
         help="folder to make; until it is complete, what is done is in .DIR.partial beside it, and after an "
-        "interruption the same command goes on from there",
+        "interruption the same command goes on from there; when it is complete, the same command does nothing as long "
+        "as no file has changed",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="make DIR again, also if it was made with other settings"
     )
 
 
@@ -95,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.data.work import WorkerLost
 
     prefixes = {split: getattr(args, split) for split in ("train", "valid", "test") if getattr(args, split)}
-    names = "vocab_size character_coverage segmentation sample segmentation_text like shards workers".split()
+    names = "vocab_size character_coverage segmentation sample segmentation_text like shards workers overwrite".split()
     try:
         made = prepare(prefixes, args.langs, args.output, **{name: getattr(args, name) for name in names})
     except (WorkerLost, OSError) as error:

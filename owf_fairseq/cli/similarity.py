@@ -90,12 +90,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument(
         "--output",
         metavar="DIR",
-        help="make a folder with similarity.json, tables.md and the pictures (PNG and SVG); one that it made before is "
-        "replaced",
+        help="make a folder with similarity.json, tables.md and the pictures (PNG and SVG); the same command does "
+        "nothing when it is there and no file has changed",
     )
     form.add_argument("--no-plots", action="store_true", help="without pictures, which need matplotlib")
     form.add_argument("--json", metavar="FILE", help="write the JSON alone, or that of --neighbors")
-    form.add_argument("--overwrite", action="store_true", help="replace a --json that is none of this command")
+    form.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="compare again, and replace what was made with other settings, and --json whatever it is",
+    )
+
+
+_SETTINGS = (
+    *("capture", "no_eos", "debiased", "k", "sentences", "seed"),
+    *("neighbors", "component", "no_plots"),
+)
+"""What the numbers depend on; batches and the device change them by rounding only."""
+_FILES = ("src", "ref", "data", "segmentation")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,7 +118,10 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.analysis.preparation import doubts, prepare_analysis
     from owf_fairseq.analysis.settings import AnalysisSettings
     from owf_fairseq.analysis.tables import similarity_tables, with_headings
+    from owf_fairseq.errors import InputError
+    from owf_fairseq.files.job import Job, OutputFile
     from owf_fairseq.files.outputs import write_output
+    from owf_fairseq.model_names import split_name
     from owf_fairseq.screen import shown_after
 
     def warn(text: str) -> None:
@@ -124,22 +139,37 @@ def run(args: argparse.Namespace) -> int:
         segmentation=args.segmentation,
         cpu=args.cpu,
     )
-    problems = output.check_analysis_files(
-        [*args.checkpoints, *args.benchmark],
-        [args.src, args.ref],
+    given = {"CHECKPOINT": args.checkpoints, "--benchmark": args.benchmark}
+    kind = similarity.SIMILARITY_KIND if args.neighbors is None else neighbors.NEIGHBORS_KIND
+    job = Job(
+        output.COMMAND,
+        {
+            **{f"{flag} names": [split_name(word)[0] for word in words] for flag, words in given.items()},
+            **{f"--{name.replace('_', '-')}": getattr(args, name) for name in _SETTINGS},
+        },
+        {
+            **{flag: [split_name(word)[1] for word in words] for flag, words in given.items()},
+            **{f"--{name}": [path] if (path := getattr(args, name)) else [] for name in _FILES},
+        },
+        [OutputFile("--json", args.json, kind)],
         args.output,
-        args.json,
         args.overwrite,
-        not args.no_plots,
-        similarity.SIMILARITY_KIND if args.neighbors is None else neighbors.NEIGHBORS_KIND,
     )
+    if job.is_done():
+        return 0
+    problems = output.check_plots(args.output, not args.no_plots)
     if args.component and args.neighbors is None:
         problems.append("`--component` is of `--neighbors`, which is not given")
     if args.no_plots and args.output is None:
         problems.append("`--no-plots` is of `--output`, which is not given")
     if args.neighbors is not None and args.output:
         problems.append("`--neighbors` makes one table, and no folder: leave `--output` away, or name a `--json`")
+    problems += job.problems()
     prepared = prepare_analysis(args.checkpoints, args.benchmark, args.src, args.ref, settings, warn, problems)
+    # what was read beside the checkpoints is known now
+    job.reads(path for model in prepared.models for path in model.data.files(args.segmentation))
+    if again := job.problems():
+        raise InputError(again)
     if args.neighbors is not None:
         table = neighbors.side_by_side(prepared, args.neighbors, args.component)
         json = table.as_json()
@@ -158,5 +188,6 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             write_output("--json", args.json, json.split("\n"))
         if args.output:
-            output.write_folder(args.output, data, made, plots=not args.no_plots)
+            output.write_folder(args.output, data, made, not args.no_plots, job.record(args.output))
+        job.note()
     return 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Iterable
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
 
 from owf_fairseq.decoding.backends import BACKENDS
 
@@ -22,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         f"{HELP}.\nThe text is cut into pieces as `owf prepare` recorded it beside the data, and they are\n"
         "joined again. Only LF separates lines; blank lines stay blank. A line's translation depends neither on its\n"
-        "neighbours nor on the size of the batches, up to rounding."
+        "neighbours nor on the size of the batches, up to rounding. After an interruption, the same command with\n"
+        "--output goes on where it was; it does nothing when the file is complete and nothing that it was made of has\n"
+        "changed."
     )
     parser.add_argument(
         "checkpoint",
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--input", metavar="FILE", help="text, UTF-8 (default: standard input)")
     parser.add_argument("--output", metavar="FILE", help="where translations go (default: standard output)")
-    parser.add_argument("--overwrite", action="store_true", help="replace --output if it exists")
+    parser.add_argument("--overwrite", action="store_true", help="replace --output, whatever it is")
     parser.add_argument("--data", metavar="DIR", help="the model's binary data (default: where it was trained)")
     parser.add_argument(
         "--segmentation",
@@ -95,9 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     speed.add_argument(
         "--buffer-size",
         type=int,
-        default=10_000,
         metavar="N",
-        help="lines that are sorted and put out together (default: 10000)",
+        help="lines that are read, sorted and put out together, and that an interruption loses: 1 answers each line at "
+        "once (default: 10000, or 1 on a terminal)",
     )
     speed.add_argument("--cpu", action="store_true", help="use no GPU")
     speed.add_argument(
@@ -107,27 +109,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translates."""
-    from owf_fairseq.decoding.backends import load_backend
+    from owf_fairseq.decoding.backends import backend_of, load_backend
     from owf_fairseq.decoding.search import SearchOptions
-    from owf_fairseq.decoding.translator import Batching, Translator
+    from owf_fairseq.decoding.text_files import Text, translate_to_file, translate_to_stream
+    from owf_fairseq.decoding.translator import Batching, ScoredText, Translator
     from owf_fairseq.errors import InputError, collect
-    from owf_fairseq.files.lines import read_lines
-    from owf_fairseq.files.outputs import check_output_file, write_output
+    from owf_fairseq.files.job import Job, OutputFile
+    from owf_fairseq.files.outputs import output_file
     from owf_fairseq.progress import Progress
 
     def warn(text: str) -> None:
         print(f"owf translate: warning: {text}", file=sys.stderr)
 
-    options = SearchOptions(args.beam, args.nbest, args.lenpen, args.max_len_a, args.max_len_b, args.min_len)
-    batching = Batching(args.max_tokens, args.batch_size, args.buffer_size)
-    problems = [*options.problems(), *batching.problems()]
-    problems += check_output_file("--output", args.output, args.overwrite, inputs=[args.input])
-    lines = collect(
-        problems, lambda: read_lines(args.input or sys.stdin.buffer, errors=_ON_ERROR[args.on_error], warn=warn)
+    def rows(first: int, found: Iterable[list[ScoredText]]) -> Iterator[str]:
+        for number, translations in enumerate(found, first):
+            for one in translations:
+                yield f"{number}\t{one.score:.6f}\t{one.text}" if args.scores or args.nbest > 1 else one.text
+
+    job = Job(
+        "owf translate",
+        {
+            "--backend": args.backend or backend_of(args.checkpoint),
+            **{f"--{name.replace('_', '-')}": getattr(args, name) for name in _SETTINGS},
+        },
+        {
+            "CHECKPOINT": paths_of(args.checkpoint),
+            "--input": [args.input or "/dev/stdin"],
+            "--data": [args.data] if args.data else [],
+            "--segmentation": [args.segmentation] if args.segmentation else [],
+        },
+        [OutputFile("--output", args.output)],
+        overwrite=args.overwrite,
     )
+    if job.is_done():
+        return 0
+    terminal = args.input is None and sys.stdin.isatty()
+    buffer = args.buffer_size if args.buffer_size is not None else 1 if terminal else _BUFFER
+    options = SearchOptions(args.beam, args.nbest, args.lenpen, args.max_len_a, args.max_len_b, args.min_len)
+    batching = Batching(args.max_tokens, args.batch_size, buffer)
+    problems = [*options.problems(), *batching.problems()]
+    text = collect(problems, lambda: Text.open(args.input, _ON_ERROR[args.on_error]))
     backend = collect(problems, lambda: load_backend(args.checkpoint, args.backend, args.data, args.cpu, args.fp16))
     segmentation = collect(problems, lambda: backend.segmentation(args.segmentation)) if backend is not None else None
-    if problems or lines is None or backend is None or segmentation is None:
+    job.reads(backend.files(args.segmentation) if backend is not None else [])
+    problems += job.problems()
+    if problems or text is None or backend is None or segmentation is None:
         raise InputError(problems)
     translator = Translator(
         backend,
@@ -139,21 +165,23 @@ def run(args: argparse.Namespace) -> int:
         warn,
         args.input or "standard input",
     )
-    with Progress("sentences", len(lines)) as progress:
-        translator.warn = lambda text: progress.say(f"owf translate: warning: {text}")
-        translated = (
-            f"{number}\t{one.score:.6f}\t{one.text}" if args.scores or args.nbest > 1 else one.text
-            for number, found in enumerate(translator.translate(lines, progress), 1)
-            for one in found
-        )
-        if args.output is None:
-            write_to(sys.stdout.buffer, translated)
-        else:
-            write_output("--output", args.output, translated)
+    if args.output is None and terminal:
+        translate_to_stream(translator, text, sys.stdout.buffer, rows)
+    else:
+        with Progress("sentences", text.lines) as progress:
+            translator.warn = lambda text: progress.say(f"owf translate: warning: {text}")
+            if args.output is None:
+                translate_to_stream(translator, text, sys.stdout.buffer, rows, progress)
+            elif job.repeatable and (os.path.isfile(args.output) or not os.path.exists(args.output)):
+                translate_to_file(translator, text, job, args.output, rows, progress)
+            else:
+                with output_file("--output", args.output) as place, open(place, "wb") as file:
+                    translate_to_stream(translator, text, file, rows, progress)
+    job.note()
     if translator.capped:
         shown = ", ".join(map(str, translator.capped[:5])) + (", ..." if len(translator.capped) > 5 else "")
         warn(
-            f"{len(translator.capped)} of {len(lines)} translations ended at their length cap (lines {shown}): "
+            f"{len(translator.capped)} of {translator.lines} translations ended at their length cap (lines {shown}): "
             "--max-len-a and --max-len-b raise it"
         )
     return 0
@@ -161,9 +189,15 @@ def run(args: argparse.Namespace) -> int:
 
 _ON_ERROR = {"stop": "strict", "blank": "blank"}
 
+_BUFFER = 10_000
 
-def write_to(stream: BinaryIO, lines: Iterable[str]) -> None:
-    """Writes each line as soon as it is there."""
-    for line in lines:
-        stream.write(line.encode("utf-8") + b"\n")
-        stream.flush()
+_SETTINGS = (
+    *("beam", "lenpen", "max_len_a", "max_len_b", "min_len", "nbest", "scores"),
+    *("on_error", "long_lines", "max_source_length", "fp16"),
+)
+"""What a translation depends on; batches and the device change it by rounding only."""
+
+
+def paths_of(checkpoint: str) -> list[str]:
+    """The paths of an ensemble, or the one path."""
+    return [checkpoint] if os.path.exists(checkpoint) else checkpoint.split(os.pathsep)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from owf_fairseq.data.chunks import Checked, Chunk, check_chunk
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.line_index import LineIndex, index_lines
-from owf_fairseq.files.lines import PathLike, listed
+from owf_fairseq.files.lines import listed
 from owf_fairseq.progress import Progress
 
 _LARGE = 100_000_000
@@ -155,12 +155,6 @@ def _problems(split: str, sides: tuple[LineIndex, LineIndex], found: list[Checke
     elif not problems and not any(part.kept for part in found):
         problems.append(f"no pair of sentences in {sides[0].path} and {sides[1].path}")
     return problems
-
-
-def stamp(paths: Iterable[PathLike]) -> dict[str, list[int]]:
-    """What tells whether files have changed: for each, its size and its time."""
-    stats = {os.path.abspath(path): os.stat(path) for path in paths}
-    return {path: [found.st_size, found.st_mtime_ns] for path, found in stats.items()}
 
 
 def _size(path: str) -> int:

@@ -12,8 +12,9 @@ from itertools import zip_longest
 from typing import IO
 
 from owf_fairseq.errors import InputError, too_small
+from owf_fairseq.files.job import Job, OutputFile
 from owf_fairseq.files.lines import PathLike, decode_line, unreadable, without_ends
-from owf_fairseq.files.outputs import check_output_file, output_file
+from owf_fairseq.files.outputs import output_file
 from owf_fairseq.files.visible import MARK, is_blank
 from owf_fairseq.progress import Progress
 
@@ -63,7 +64,7 @@ class Copied:
 
 def copy_pairs(
     inputs: Sequence[FilePair], outputs: FilePair, rules: Rules = Rules(), overwrite: bool = False
-) -> Copied:
+) -> Copied | None:
     """Copy parallel text, of one corpus or of several after each other.
 
     It takes the same memory for any number of lines. Files may be gzipped, whatever their names. Only LF separates
@@ -76,17 +77,22 @@ def copy_pairs(
         rules: which pairs are copied.
         overwrite: replace outputs that exist.
 
+    Returns:
+        What was done; None if it was done before, with the same rules and files.
+
     Raises:
         InputError: a file can't be read or written, a line is not UTF-8, gzipped data is damaged, or two files don't
             have the same number of lines: it names the file and the line.
     """
+    names = {f"--{name.replace('_', '-')}": value for name, value in vars(rules).items()}
+    written = [OutputFile("--output", path) for path in outputs]
+    job = Job("owf pairs", names, {"--input": [path for pair in inputs for path in pair]}, written, overwrite=overwrite)
+    if job.is_done():
+        return None
     problems = rules.problems()
     given = [path for pair in inputs for path in pair]
     problems += [f"`--input` {os.fspath(path)} is no file" for path in given if not os.path.isfile(path)]
-    for path in outputs:
-        problems += check_output_file("--output", path, overwrite, inputs=given)
-    if os.path.abspath(outputs[0]) == os.path.abspath(outputs[1]):
-        problems.append(f"`--output` names {os.fspath(outputs[0])} twice: each side needs a file of its own")
+    problems += job.problems()
     if problems:
         raise InputError(problems)
     copied = Copied()
@@ -96,11 +102,12 @@ def copy_pairs(
         for source, target in _kept(inputs, rules, copied):
             files[0].write(source.encode() + b"\n")
             files[1].write(target.encode() + b"\n")
-        names = " and ".join(os.fspath(path) for path in given)
+        texts = " and ".join(os.fspath(path) for path in given)
         if rules.lines is not None and copied.read != rules.lines:
-            raise InputError(f"{names} have {copied.read} pairs, but must have {rules.lines}: they are not complete")
+            raise InputError(f"{texts} have {copied.read} pairs, but must have {rules.lines}: they are not complete")
         if not copied.written:
-            raise InputError(f"no pair of sentences in {names}")
+            raise InputError(f"no pair of sentences in {texts}")
+    job.note()
     return copied
 
 

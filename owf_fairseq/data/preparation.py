@@ -21,10 +21,11 @@ from owf_fairseq.data.corpus import Corpus
 from owf_fairseq.data.segmentation import SPECIALS, Segmentation, clean
 from owf_fairseq.data.shards import Shard, make_shard
 from owf_fairseq.data.train_segmentation import Learning, Recorded, TrainingText, learn_segmentation
-from owf_fairseq.data.work import Workers, WorkFolder
+from owf_fairseq.data.work import Workers
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.line_index import index_lines
 from owf_fairseq.files.lines import atomic_path, stream_lines, write_lines
+from owf_fairseq.files.work_folder import WorkFolder
 from owf_fairseq.progress import Progress
 
 _BYTES_A_PAIR = 80

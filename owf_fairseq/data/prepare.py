@@ -19,15 +19,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from owf_fairseq import __version__
-from owf_fairseq.data.corpus import Corpus, read_corpus, split_langs, stamp
+from owf_fairseq.data.corpus import Corpus, read_corpus, split_langs
 from owf_fairseq.data.preparation import Preparation, Prepared
 from owf_fairseq.data.segmentation import KINDS
 from owf_fairseq.data.shards import busy_workers, chunk_lines, deal, shard_name
 from owf_fairseq.data.train_segmentation import Learning, Recorded
-from owf_fairseq.data.work import Workers, WorkFolder, cores
+from owf_fairseq.data.work import Workers, cores
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.folders import check_output, output_folder
-from owf_fairseq.files.lines import PathLike
+from owf_fairseq.files.job import Job, stamps
+from owf_fairseq.files.lines import PathLike, remove
+from owf_fairseq.files.work_folder import WorkFolder
 
 COMMAND = "owf prepare"
 MAX_WORKERS = 32
@@ -47,14 +49,15 @@ def prepare(
     like: PathLike | None = None,
     shards: int = 1,
     workers: int | None = None,
+    overwrite: bool = False,
 ) -> Prepared:
     """Make the folder that `fairseq-train` reads from files `PREFIX.source` and `PREFIX.target`.
 
     The segmentation is made from the training data's two sides together; it, its record `segmentation.json` and the
     text as pieces (`encoded/`) go to the same folder. The folder appears only when it is complete. Until then, what is
-    done is in `.NAME.partial` beside it: after an interruption, the same call goes on from there. Large corpora are
-    worked on in processes that are started afresh (`spawn`): a program that calls this needs its
-    `if __name__ == "__main__":`.
+    done is in `.NAME.partial` beside it: after an interruption, the same call goes on from there. After its end, the
+    same call does nothing as long as no file has changed. Large corpora are worked on in processes that are started
+    afresh (`spawn`): a program that calls this needs its `if __name__ == "__main__":`.
 
     Args:
         prefixes: `{"train": PREFIX, "valid": PREFIX, "test": PREFIX}`; the last may be missing.
@@ -66,6 +69,7 @@ def prepare(
         shards: parts of the training data, each in a folder of its own with all that fairseq needs; valid and test are
             in the first, where fairseq reads them.
         workers: processes; by default one for each core.
+        overwrite: make the folder again, also if it was made with other settings.
 
     Raises:
         InputError: all that is wrong with the arguments and files, together.
@@ -80,7 +84,7 @@ def prepare(
     }
     given = {name: value for name, value in given.items() if value is not None}
     learning = Learning(**given)  # type: ignore[arg-type]
-    problems = check_output(output, COMMAND) + learning.problems()
+    problems = learning.problems()
     for flag, value in (("--shards", shards), ("--workers", workers)):
         if value is not None and value < 1:
             problems.append(f"`{flag}` must be at least 1, but is {value}")
@@ -93,7 +97,25 @@ def prepare(
     try:
         pair = split_langs(langs, prefixes["train"])
     except InputError as error:
-        raise InputError([*problems, *error.problems]) from error
+        raise InputError([*check_output(output, COMMAND), *problems, *error.problems]) from error
+    job = Job(
+        COMMAND,
+        {f"--{name.replace('_', '-')}": value for name, value in {"langs": langs, "shards": shards, **given}.items()},
+        {
+            **{f"--{split}": [f"{prefix}.{lang}" for lang in pair] for split, prefix in prefixes.items()},
+            "--segmentation-text": learning.segmentation_text,
+            "--like": [] if like is None else [like],
+        },
+        folder=output,
+        overwrite=overwrite,
+    )
+    job.reads(recorded.files() if recorded else [])
+    final = Path(os.path.abspath(output))
+    partial = final.parent / f".{final.name}.partial"
+    if not problems and job.is_done():
+        remove(partial)  # what is left of a run that was interrupted while it tidied up
+        return Prepared(**job.result())
+    problems = job.problems() + problems
     corpus = read_corpus(prefixes, pair, lambda split, lines: chunk_lines(split, lines, max(shards, 1)), problems)
     if 0 < corpus.lines("train") < shards:
         problems.append(f"`--shards` {shards}: there are only {corpus.lines('train')} training pairs")
@@ -101,15 +123,14 @@ def prepare(
     if problems:
         raise InputError(problems + corpus.problems_now(kind if kind in KINDS else "sentencepiece"))
 
-    final = Path(os.path.abspath(output))
     settings = _settings(corpus, learning, recorded, shards)
     busy = busy_workers(sum(map(corpus.lines, corpus.sides)))
     count = min(workers or min(cores(), MAX_WORKERS), max(busy, 1))
-    with WorkFolder(final.parent / f".{final.name}.partial", settings) as work:
+    with WorkFolder(partial, settings) as work:
         dealt = deal(corpus.chunks, shards)
         with Workers(count) as processes:
             prepared = Preparation(corpus, learning, recorded, dealt, work, processes).run()
-        with output_folder(final, COMMAND) as folder:
+        with output_folder(final, COMMAND, {**job.record(final), "result": vars(prepared)}) as folder:
             for shard in dealt:
                 # linked, not moved: what took hours is not lost if this fails
                 shutil.copytree(shard.folder(work.path), folder / shard.name, copy_function=_link, dirs_exist_ok=True)
@@ -127,7 +148,7 @@ def _settings(corpus: Corpus, learning: Learning, recorded: Recorded | None, sha
         "langs": corpus.langs,
         "shards": shards,
         "version": __version__,
-        "input files": stamp(files),
+        "input files": stamps(files),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from argparse import Namespace
@@ -11,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owf_fairseq.data.segmentation import SEGMENTATION_RECORD, NoSegmentation, Segmentation
+from owf_fairseq.data.segmentation import KINDS, SEGMENTATION_RECORD, NoSegmentation, Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.fingerprint import KEY, SEGMENTATION, changed, fingerprint
 from owf_fairseq.files.json_object import is_plain_name
 from owf_fairseq.files.lines import PathLike
-from owf_fairseq.fingerprint import KEY, SEGMENTATION, changed, fingerprint
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -135,6 +136,20 @@ class RecordedData:
                 "`--segmentation DIR`"
             )
         return Segmentation.load(self.folder if other is None else other)
+
+    def files(self, other: str | None = None) -> list[Path]:
+        """The files that ``dictionaries`` and ``segmentation`` read, as far as they are there.
+
+        Args:
+            other: see ``segmentation``.
+        """
+        place = self.folder if other is None else Path(other)
+        try:
+            record = json.loads((place / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
+            named = [place / record[entry] for entry in KINDS[record["type"]].FILES]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            named = []
+        return [path for path in (*self._dictionary_files(), place / SEGMENTATION_RECORD, *named) if path.is_file()]
 
     def _dictionary_files(self) -> list[Path]:
         return [self.folder / f"dict.{lang}.txt" for lang in (self.source, self.target)]

@@ -47,20 +47,6 @@ class Choice:
         return self.backend if self.quantization == "float32" else f"{self.backend}:{self.quantization}"
 
 
-def checkpoints_of(model: str) -> list[str]:
-    """The files of a checkpoint or of an ensemble, whose names have ``:`` between, as in fairseq's ``--path``.
-
-    The path of a file that is there may have a ``:`` of its own: the longest name that is one is taken.
-    """
-    parts, files = model.split(os.pathsep), []
-    while parts:
-        ends = range(len(parts), 0, -1)
-        end = next((end for end in ends if os.path.isfile(os.pathsep.join(parts[:end]))), 1)
-        files.append(os.pathsep.join(parts[:end]))
-        parts = parts[end:]
-    return files
-
-
 def backend_of(model: str) -> str:
     """The backend that reads a path: folders are exported models, everything else is a checkpoint or several."""
     return CTRANSLATE2 if os.path.isdir(model) else FAIRSEQ

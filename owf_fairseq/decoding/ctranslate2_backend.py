@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.exported import ExportedModel, check_installed
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.job import files_in
 from owf_fairseq.files.lines import PathLike
 
 _PADDING = "<pad>"
@@ -64,6 +66,10 @@ class CTranslate2Backend:
     def segmentation(self, other: str | None = None) -> Segmentation:
         """See ``search.Backend``."""
         return self.exported.data.segmentation(other)
+
+    def files(self, other: str | None = None) -> list[Path]:
+        """See ``search.Backend``."""
+        return [*files_in(self.exported.folder), *self.exported.data.files(other)]
 
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:
         """See ``search.Backend``."""

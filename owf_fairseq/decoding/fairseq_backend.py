@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,13 +16,13 @@ from owf_fairseq import compat
 from owf_fairseq.checkpoints.stored_model import build_with_seed, read_model
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
-from owf_fairseq.decoding.backends import checkpoints_of
 from owf_fairseq.decoding.forced import numbers
 from owf_fairseq.decoding.generator import CappedEnsemble, CappedGenerator
 from owf_fairseq.decoding.packed import pack
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike
+from owf_fairseq.model_names import checkpoints_of
 from owf_fairseq.parameters import check_vocabulary, given_flags, unknown_arch
 from owf_fairseq.sharing import ARCHS
 
@@ -157,6 +158,10 @@ class FairseqBackend:
         if self.data is None:
             raise InputError("a model with random weights has no data, and so no segmentation for text")
         return self.data.segmentation(other)
+
+    def files(self, other: str | None = None) -> list[Path]:
+        """See ``search.Backend``."""
+        return [] if self.data is None else self.data.files(other)
 
     @torch.inference_mode()
     def search(self, batch: Sequence[Sequence[str]], options: SearchOptions) -> list[list[Hypothesis]]:

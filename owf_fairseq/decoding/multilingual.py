@@ -23,6 +23,7 @@ from owf_fairseq.decoding.fairseq_backend import FairseqBackend, choose_device
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.decoding.translator import Batching, Translator
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files.job import Job
 from owf_fairseq.files.lines import PathLike, read_lines, write_lines
 from owf_fairseq.progress import Progress
 
@@ -204,11 +205,13 @@ def translate_directions(
     directions: Sequence[str],
     options: SearchOptions | None = None,
     batching: Batching | None = None,
+    jobs: Mapping[str, Job] | None = None,
 ) -> list[str]:
     """Translates a text that is there in several languages from each of them into each other one.
 
     Every direction's file, ``test.de-en.en`` in the folder ``output``, appears when it is complete. A file that is
-    there is left as it is, so that a run that was interrupted goes on.
+    there is left as it is, so that a run that was interrupted goes on; unless the direction's job knows that it was
+    made of other files.
 
     Args:
         backend: that translates.
@@ -217,6 +220,7 @@ def translate_directions(
         directions: as ``de-en``.
         options: of the search.
         batching: of sentences.
+        jobs: for each direction, what making its file is.
 
     Returns:
         The directions that were translated now.
@@ -235,14 +239,21 @@ def translate_directions(
         problems.append(f"line n of all texts must say the same, but their numbers of lines differ: {listed}")
     for direction in directions:
         collect(problems, partial(backend.choose, direction))
+    paths = {one: file_of(direction=one, folder=output) for one in directions}
+    todo = []
+    for direction, path in paths.items():
+        job = (jobs or {}).get(direction)
+        if job is None or (path.exists() and not job.overwrite and not job.is_known()):
+            there = path.exists()
+        else:
+            job.reads(backend.files())
+            there = job.is_done(say=False)
+            problems += [] if there else job.problems()
+        todo += [] if there else [direction]
     if problems:
         raise InputError(problems)
-    made = []
-    for direction in directions:
-        source, _, target = direction.partition("-")
-        path = Path(output) / f"test.{direction}.{target}"
-        if path.exists():
-            continue
+    for direction in todo:
+        path, source = paths[direction], direction.partition("-")[0]
         backend.choose(direction)
         with Progress("sentences", len(lines[source]), label=direction) as progress:
             translator = Translator(
@@ -254,5 +265,11 @@ def translate_directions(
                 name=str(texts[source]),
             )
             write_lines(path, (best[0].text for best in translator.translate(lines[source], progress)))
-        made.append(direction)
-    return made
+        if jobs is not None:
+            jobs[direction].note()
+    return todo
+
+
+def file_of(direction: str, folder: PathLike) -> Path:
+    """The file of a direction's translations."""
+    return Path(folder) / f"test.{direction}.{direction.partition('-')[2]}"

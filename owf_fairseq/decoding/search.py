@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from owf_fairseq.data.segmentation import Segmentation
 
 
@@ -121,6 +123,14 @@ class Backend(Protocol):
 
         Raises:
             InputError: nothing was recorded, or the model was not trained on any data.
+        """
+        ...
+
+    def files(self, other: str | None = None) -> list[Path]:
+        """The files that were read for it, checkpoints aside.
+
+        Args:
+            other: see ``segmentation``.
         """
         ...
 

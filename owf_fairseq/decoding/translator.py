@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from owf_fairseq.data.languages import has_spaces
@@ -107,13 +108,15 @@ class Translator:
         if problems:
             raise InputError(problems)
         self.joint = " " if has_spaces(self.segmentation.target) else ""
+        self.lines = 0
+        """That have been translated until now, which tells the number of the next."""
         self.tokens = 0
         """Pieces of the best translations until now."""
         self.capped: list[int] = []
         """Numbers of the lines whose best translation has reached its length cap."""
 
-    def translate(self, lines: Sequence[str], progress: Progress | None = None) -> Iterator[list[ScoredText]]:
-        """Translates lines.
+    def translate(self, lines: Iterable[str], progress: Progress | None = None) -> Iterator[list[ScoredText]]:
+        """Translates lines. No more of them are taken than a buffer holds before their translations are given.
 
         Args:
             lines: of text; of white space only are blank.
@@ -123,12 +126,13 @@ class Translator:
             For each line, in order, its best translations, best first: as many as ``options.nbest`` asks for, or fewer
             where the search found fewer; for a blank line one that is empty.
         """
-        for start in range(0, len(lines), self.batching.buffer):
-            yield from self._translate_buffer(lines[start : start + self.batching.buffer], start + 1, progress)
+        waiting = iter(lines)
+        while buffer := list(itertools.islice(waiting, self.batching.buffer)):
+            yield from self.translate_buffer(buffer, progress)
 
-    def _translate_buffer(
-        self, lines: Sequence[str], first: int, progress: Progress | None
-    ) -> Iterator[list[ScoredText]]:
+    def translate_buffer(self, lines: Sequence[str], progress: Progress | None = None) -> list[list[ScoredText]]:
+        """Translates lines that are sorted by length together; see ``translate``."""
+        first = self.lines + 1
         sources: list[list[str]] = []  # the pieces of every part of every line
         parts_of: list[list[int]] = []  # for each line, the numbers of its parts in `sources`
         for number, line in enumerate(lines, first):
@@ -148,10 +152,13 @@ class Translator:
             self.tokens += sum(len(best[0].pieces) for best in results)
             if progress is not None:
                 progress.advance(sum(waiting[line] == 0 for line in {line_of[n] for n in batch}), self._rate(progress))
-        for number, numbers in enumerate(parts_of, first):
-            if any(self._is_capped(len(sources[n]), found[n][0]) for n in numbers):
-                self.capped.append(number)
-            yield self._joined([found[n] for n in numbers])
+        self.lines += len(lines)
+        self.capped += [
+            number
+            for number, numbers in enumerate(parts_of, first)
+            if any(self._is_capped(len(sources[n]), found[n][0]) for n in numbers)
+        ]
+        return [self._joined([found[n] for n in numbers]) for numbers in parts_of]
 
     def _parts(self, line: str, number: int) -> list[list[str]]:
         """The line as pieces, in as many parts as it takes; none for a blank line."""

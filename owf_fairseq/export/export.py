@@ -18,6 +18,7 @@ from owf_fairseq.export.folder import copy_segmentation, write_json
 from owf_fairseq.export.readme import readme
 from owf_fairseq.files.folders import check_output, output_folder
 from owf_fairseq.files.lines import PathLike, read_lines
+from owf_fairseq.files.outputs import replaced_inputs
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
@@ -77,6 +78,8 @@ def export(
             [*problems, f"{checkpoint}: CTranslate2 has no ensembles; `owf average` makes one model of several"]
         )
     prepared = collect(problems, lambda: _prepare(checkpoint, verify_on, data, segmentation))
+    read = [checkpoint, verify_on, *(prepared[1].files(segmentation) if prepared is not None else ())]
+    problems += replaced_inputs("--output", output, read)
     if problems or prepared is None:
         raise InputError(problems)
     from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend

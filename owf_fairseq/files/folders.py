@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, remove, write_lines
+from owf_fairseq.files.outputs import unwritable_folder, writing
 
 MANIFEST = ".owf.json"
-"""Lists, in each output folder, the command that made it and the files that it wrote."""
+"""Lists, in each output folder, the command that made it, the files that it wrote, and what it made them of."""
 
 
 def check_output(path: PathLike, command: str) -> list[str]:
@@ -25,15 +27,12 @@ def check_output(path: PathLike, command: str) -> list[str]:
     """
     folder = Path(path)
     if not os.path.lexists(folder):
-        parent = next(place for place in Path(os.path.abspath(folder)).parents if os.path.lexists(place))
-        if parent.is_dir() and os.access(parent, os.W_OK):
-            return []
-        return [f"`--output` {folder} can't be made: {parent} is no folder that may be written to"]
+        return _unmakeable(folder)
     if folder.is_symlink() or not folder.is_dir():
         return [f"`--output` {folder} is not a folder: name a folder that doesn't exist yet"]
     present = _files(folder)
     if not present:
-        return []
+        return _unmakeable(folder)
     own: set[str] = set()
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -43,7 +42,7 @@ def check_output(path: PathLike, command: str) -> list[str]:
         pass
     foreign = sorted(present - own)
     if not foreign:
-        return []
+        return _unmakeable(folder)
     return [
         f"`--output` {folder} holds files that `{command}` didn't make ({_some(foreign)}): name another folder, or "
         "remove it"
@@ -51,10 +50,15 @@ def check_output(path: PathLike, command: str) -> list[str]:
 
 
 @contextmanager
-def output_folder(path: PathLike, command: str) -> Iterator[Path]:
+def output_folder(path: PathLike, command: str, record: Mapping[str, Any] | None = None) -> Iterator[Path]:
     """Yield an empty temporary folder, and make it the folder `path` when the block ends well.
 
     What `command` itself wrote there before is replaced; when the block raises, it is untouched.
+
+    Args:
+        path: the folder.
+        command: that makes it.
+        record: what its manifest says beside the command and the files (see `owf_fairseq.files.job`).
 
     Raises:
         InputError: the folder holds something that `command` didn't make (see `check_output`).
@@ -63,25 +67,32 @@ def output_folder(path: PathLike, command: str) -> Iterator[Path]:
     if problems:
         raise InputError(problems)
     final = Path(os.path.abspath(path))
-    final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.parent / f".{final.name}.{os.getpid()}.tmp"
     replaced = final.parent / f".{final.name}.{os.getpid()}.old"
-    remove(temporary)
-    temporary.mkdir()
+    with writing("--output", path):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        remove(temporary)
+        temporary.mkdir()
     try:
         yield temporary
-        manifest = {"command": command, "files": sorted(_files(temporary))}
-        write_lines(temporary / MANIFEST, json.dumps(manifest, indent=1).split("\n"))
-        # A folder can't be renamed onto one that isn't empty.
-        if final.exists():
-            os.replace(final, replaced)
-        os.replace(temporary, final)
+        manifest = {**(record or {}), "command": command, "files": sorted(_files(temporary))}
+        with writing("--output", path):
+            write_lines(temporary / MANIFEST, json.dumps(manifest, indent=1).split("\n"))
+            # A folder can't be renamed onto one that isn't empty.
+            if final.exists():
+                os.replace(final, replaced)
+            os.replace(temporary, final)
     except BaseException:
         remove(temporary)
         if replaced.exists() and not final.exists():
             os.replace(replaced, final)
         raise
     remove(replaced)
+
+
+def _unmakeable(folder: Path) -> list[str]:
+    parent = unwritable_folder(folder)
+    return [f"`--output` {folder} can't be made: {parent} is no folder that may be written to"] if parent else []
 
 
 def _files(folder: Path) -> set[str]:

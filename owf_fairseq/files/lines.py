@@ -52,13 +52,27 @@ def stream_lines(
     Lines that are not UTF-8 are yielded empty, and raised, all together, after the last line.
     """
     if not isinstance(source, (str, os.PathLike)):
-        name, lines = _stream_name(source), without_ends(source, at_start=True)
+        name, lines = stream_name(source), without_ends(source, at_start=True)
     else:
         name = os.fspath(source)
         lines = raw_lines(name)
+    return decode_lines(lines, name, errors, warn)
+
+
+def decode_lines(
+    lines: Iterable[bytes], name: str, errors: str = "strict", warn: Callable[[str], None] | None = None, first: int = 1
+) -> Iterator[str]:
+    """Decode lines; see `stream_lines`.
+
+    Args:
+        lines: their bytes, as `raw_lines` yields them.
+        name: of the file, for the errors.
+        errors, warn: see `read_lines`.
+        first: the number of the first line.
+    """
     faults: list[str] = []
     faulty = 0
-    for number, raw in enumerate(lines, 1):
+    for number, raw in enumerate(lines, first):
         try:
             yield decode_line(raw, name, number, errors)
         except InputError as error:
@@ -86,7 +100,8 @@ def raw_lines(path: PathLike, start: int = 0, skip: int = 0, count: int | None =
     """
     try:
         with open(path, "rb") as file:
-            file.seek(start)
+            if start:  # a pipe can only be read from where it is
+                file.seek(start)
             yield from itertools.islice(
                 without_ends(file, at_start=start == 0), skip, None if count is None else skip + count
             )
@@ -194,6 +209,7 @@ def without_ends(file: Iterable[bytes], at_start: bool) -> Iterator[bytes]:
         yield line[:-1] if line.endswith(b"\r") else line
 
 
-def _stream_name(stream: BinaryIO) -> str:
+def stream_name(stream: BinaryIO) -> str:
+    """What an error calls a stream: its path, or standard input."""
     name = getattr(stream, "name", None)
     return name if isinstance(name, str) and not name.startswith("<") else "standard input"

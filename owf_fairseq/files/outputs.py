@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,18 +42,51 @@ def check_output_file(
     if os.path.isdir(path):
         return [f"`{flag}` {name} is a folder: name a file"]
     if not os.path.lexists(path):
-        folder = next(parent for parent in Path(os.path.abspath(path)).parents if parent.exists())
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"]
-        return []
+        folder = unwritable_folder(path)
+        return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"] if folder else []
     if not os.path.isfile(path):
         return []
-    for other in inputs:
-        if other is not None and os.path.exists(other) and os.path.samefile(other, path):
-            return [f"`{flag}` {name} is the input {os.fspath(other)}: name another file"]
+    problems = replaced_inputs(flag, path, inputs)
+    if problems:
+        return problems
+    folder = unwritable_folder(path)
+    if folder:
+        return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"]
     if overwrite or (kind is not None and _kind_of(Path(path)) == kind):
         return []
     return [f"`{flag}` {name} exists: name another file, or replace it with `--overwrite`"]
+
+
+def unwritable_folder(path: PathLike) -> Path | None:
+    """The folder that a path, or the folders that it still needs, would be made in; None if that can be done."""
+    folder = next(parent for parent in Path(os.path.abspath(path)).parents if os.path.lexists(parent))
+    try:
+        # tried, because a superuser's permissions say nothing of a file system that can't be written
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError:
+        return folder
+
+
+def replaced_inputs(flag: str, output: PathLike, inputs: Sequence[PathLike | None]) -> list[str]:
+    """Says which files that a command reads it would replace: by their real paths, whatever links lead there.
+
+    Args:
+        flag: names the output on the command line.
+        output: a file, or a folder that is replaced as a whole.
+        inputs: files that the command reads.
+    """
+    name = os.fspath(output)
+    problems = []
+    for other in inputs:
+        if other is None or not os.path.exists(other) or not os.path.exists(output):
+            continue
+        if os.path.samefile(other, output):
+            kind = "folder" if os.path.isdir(output) else "file"
+            problems.append(f"`{flag}` {name} is the input {os.fspath(other)}: name another {kind}")
+        elif Path(os.path.realpath(output)) in Path(os.path.realpath(other)).parents:
+            problems.append(f"`{flag}` {name} holds the input {os.fspath(other)}: name another folder")
+    return problems[:1]
 
 
 def _kind_of(path: Path) -> object:
@@ -63,20 +97,27 @@ def _kind_of(path: Path) -> object:
 
 
 @contextmanager
+def writing(flag: str, path: PathLike) -> Iterator[None]:
+    """Raises an ``InputError`` where the file can't be written in this block."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"`{flag}` {os.fspath(path)} can't be written: {error.strerror or error}") from error
+
+
+@contextmanager
 def output_file(flag: str, path: PathLike) -> Iterator[Path]:
     """Yield a path to write to: a temporary one that becomes the file when all is written, or a device or pipe itself.
 
     Raises:
         InputError: it can't be written.
     """
-    try:
+    with writing(flag, path):
         if os.path.exists(path) and not os.path.isfile(path):
             yield Path(path)
         else:
             with atomic_path(path) as temporary:
                 yield temporary
-    except OSError as error:
-        raise InputError(f"`{flag}` {os.fspath(path)} can't be written: {error.strerror or error}") from error
 
 
 def write_output(flag: str, path: PathLike, lines: Iterable[str]) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from owf_fairseq.decoding.backends import CTRANSLATE2, FAIRSEQ, Choice, backend_of, checkpoints_of
+from owf_fairseq.decoding.backends import CTRANSLATE2, FAIRSEQ, Choice, backend_of
 from owf_fairseq.errors import InputError, collect
-from owf_fairseq.model_names import name_models, refuse_equal_names
+from owf_fairseq.model_names import checkpoints_of, name_models, refuse_equal_names
 from owf_fairseq.sharing import ARCHS
 
 

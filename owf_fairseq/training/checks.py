@@ -14,7 +14,7 @@ from fairseq.models.transformer import DEFAULT_MAX_SOURCE_POSITIONS
 
 from owf_fairseq.data.recorded import RecordedData, languages
 from owf_fairseq.errors import collect
-from owf_fairseq.fingerprint import KEY, changed, fingerprint
+from owf_fairseq.files.fingerprint import KEY, changed, fingerprint
 from owf_fairseq.resuming import BATCHES
 from owf_fairseq.training.start import START, Start
 

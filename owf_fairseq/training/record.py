@@ -12,8 +12,8 @@ import yaml
 
 from owf_fairseq import USER_DIR
 from owf_fairseq.doctor.installation import machine_facts
+from owf_fairseq.files.fingerprint import KEY, changed
 from owf_fairseq.files.lines import write_lines
-from owf_fairseq.fingerprint import KEY, changed
 
 TRAINING_RECORD = "resolved.yaml"
 

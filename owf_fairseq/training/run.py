@@ -18,9 +18,9 @@ from fairseq.utils import eval_str_list
 
 import owf_fairseq
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files.fingerprint import KEY, fingerprint
 from owf_fairseq.files.lock import locked
 from owf_fairseq.files.outputs import check_output_file
-from owf_fairseq.fingerprint import KEY, fingerprint
 from owf_fairseq.training.checks import (
     GROWING,
     MAXIMIZE,

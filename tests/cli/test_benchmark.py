@@ -220,7 +220,11 @@ def test_plot(kind, capsys, tmp_path):
     more = ["--predict"] if kind == "predicted" else [*SMALL, "--runs", "2", "--sentences", "1"]
     run(capsys, *what, *more)
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert [other.name for other in path.parent.iterdir()] == ["speed.png"]
+    assert [other.name for other in path.parent.iterdir() if other.name[0] != "."] == ["speed.png"]
+    if kind == "measured":
+        assert "made before with the same settings" in run(capsys, *what, *more).err
+        assert "(`--runs` 2, now 3)" in run(capsys, *what, *more, "--runs", "3", status=2).err
+        path.with_name(".speed.png.owf.json").unlink()
     err = run(capsys, *what, *more, status=2).err
     assert "exists: name another file, or replace it with `--overwrite`" in err
     run(capsys, *what, *more, "--overwrite")

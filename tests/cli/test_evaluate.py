@@ -146,8 +146,10 @@ def test_systems_named_by_their_folders(texts, capsys):
 
 def test_json(texts, capsys):
     arguments = ["better.de", "--ref", "ref.de", "ref2.de", "--src", "src.en", "--json", "out/scores.json"]
-    evaluate(capsys, *arguments)
-    printed, _ = evaluate(capsys, *arguments)  # it replaces what it has made
+    first, _ = evaluate(capsys, *arguments)
+    printed, said = evaluate(capsys, *arguments)  # it reads what it has made
+    assert printed == first
+    assert said == "owf evaluate: out/scores.json: made before with the same settings and inputs\n"
     found = json.loads((texts / "out" / "scores.json").read_text())
     assert found["kind"] == "evaluation"
     assert found["versions"]["sacrebleu"] == metadata.version("sacrebleu")
@@ -161,7 +163,23 @@ def test_json(texts, capsys):
     score = found["systems"][0]["scores"]["bleu"]["score"]
     assert rows(printed)["better"][0] == f"{score:.1f}"
     assert score != round(score, 4)
-    assert os.listdir(texts / "out") == ["scores.json"]
+    assert sorted(os.listdir(texts / "out")) == [".scores.json.owf.json", "scores.json"]
+
+
+def test_nothing_is_scored_twice_and_nothing_else_is_mistaken_for_it(texts, capsys, monkeypatch):
+    arguments = ["better.de", "--ref", "ref.de", "--json", "scores.json"]
+    printed, _ = evaluate(capsys, *arguments)
+    with monkeypatch.context() as patched:
+        patched.setattr("owf_fairseq.scoring.evaluate.score", None)  # it would be called
+        assert evaluate(capsys, *arguments)[0] == printed
+        assert "| system |" in evaluate(capsys, *arguments, "--markdown")[0]
+    _, errors = evaluate(capsys, *arguments, "--metrics", "chrf", status=2)
+    assert "`--json` scores.json was made with other settings (`--metrics` bleu chrf, now chrf)" in errors
+    _, errors = evaluate(capsys, "Other=better.de", *arguments[1:], status=2)
+    assert "(`HYP` better, now Other)" in errors
+    (texts / "better.de").write_bytes((texts / "base.de").read_bytes())
+    assert rows(evaluate(capsys, *arguments)[0])["better"] != rows(printed)["better"]
+    assert rows(evaluate(capsys, *arguments, "--metrics", "chrf", "--overwrite")[0])["system"] == ["chrF"]
 
 
 def test_json_replaces_nothing_else(texts, capsys):

@@ -55,6 +55,15 @@ def test_the_folder_has_everything(analysis):
     assert len(err.splitlines()) == 1
 
 
+def test_a_folder_that_is_there_is_not_made_again(analysis, models, texts, monkeypatch):
+    folder = analysis[2]
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    call = [models["model"], f"noisy={models['far']}", "--benchmark", models["near"], models["nearer"], *texts, *PLOTS]
+    monkeypatch.setattr("owf_fairseq.analysis.preparation.prepare", None)  # it would be called
+    assert similarity(*call, "--output", folder)[:2] == (0, "")
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
 def test_the_numbers_are_those_of_the_representations(analysis, models):
     data = json.loads((analysis[2] / "similarity.json").read_text())
     assert data["kind"] == "similarity"
@@ -111,8 +120,15 @@ def test_a_model_is_wholly_like_itself(models, texts, tmp_path):
     assert data["settings"]["eos"] is False
     for stack in STACKS:
         assert data["models"][1]["stacks"][stack]["self"] == data["models"][0]["stacks"][stack]["self"]
+    again = similarity(*call, "--json", tmp_path / "x.json", "--no-eos", "--capture", "module", "--max-tokens", "500")
+    assert again == (0, "", f"owf similarity: {tmp_path / 'x.json'}: made before with the same settings and inputs\n")
     again = similarity(*call, "--json", tmp_path / "x.json", "--debiased")
-    assert again[0] == 0  # its own JSON is replaced
+    assert again[0] == 2
+    assert (
+        "other settings (`--capture` module, now sublayer; `--no-eos` True, now False; `--debiased` False" in again[2]
+    )
+    again = similarity(*call, "--json", tmp_path / "x.json", "--debiased", "--overwrite")
+    assert again[0] == 0
     assert "dimensions" not in again[2]
     assert json.loads((tmp_path / "x.json").read_text())["settings"]["debiased"] is True
 
@@ -136,6 +152,7 @@ def test_every_flag_changes_what_it_should(models, texts, tmp_path, monkeypatch)
             *flags,
             "--json",
             tmp_path / "x.json",
+            "--overwrite",
         ]
         assert similarity(*call)[0] == 0
         return {
@@ -237,7 +254,7 @@ def test_neighbors_side_by_side(models, tmp_path):
     expected = [SENTENCES[number] for number, _ in nearest(layer, 3, 4)]
     assert [one["sentence"] for one in data["neighbors"]["model"]] == expected
 
-    status, out, _ = similarity(models["model"], *texts, "--neighbors", "1")
+    status, out, _ = similarity(models["model"], *texts, "--neighbors", "1", "--overwrite")
     assert status == 0
     assert "encoder, last layer" in out
     assert len([line for line in out.splitlines() if line.split()[:1] and line.split()[0].isdecimal()]) == 10

@@ -51,6 +51,31 @@ def test_empty_and_long_pairs_are_left_out_on_both_sides(tmp_path, outputs):
     assert outputs[1].read_bytes() == corpus[1].read_bytes()
 
 
+def test_the_same_again_is_done_and_other_rules_are_refused(tmp_path, outputs, capsys):
+    corpus = write(tmp_path, "c", b"a\nb\n", b"A\nB\n")
+    copy_pairs([corpus], outputs)
+    assert copy_pairs([corpus], outputs) is None
+    assert capsys.readouterr().err.endswith(
+        f"{outputs[0]} and {outputs[1]}: made before with the same settings and inputs\n"
+    )
+    with pytest.raises(pairs.InputError, match="other settings .*--limit. not given, now 1.*--overwrite"):
+        copy_pairs([corpus], outputs, Rules(limit=1))
+    corpus[0].write_bytes(b"a\nc\n")
+    assert copy_pairs([corpus], outputs).written == 2
+    assert outputs[0].read_bytes() == b"a\nc\n"
+    outputs[1].unlink()
+    assert copy_pairs([corpus], outputs).written == 2
+
+
+def test_one_file_for_both_sides_is_refused_through_links_too(tmp_path):
+    corpus = write(tmp_path, "c", b"a\n", b"A\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    with pytest.raises(pairs.InputError, match="are one file"):
+        copy_pairs([corpus], (tmp_path / "folder" / "x", tmp_path / "link" / "x"))
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
 def test_the_limit_counts_what_is_written_and_spares_the_rest(tmp_path, outputs):
     corpus = write(tmp_path, "c", b"\na\nb\n\xff\n", b"X\nA\nB\nC\n")
     copy_pairs([corpus], outputs, Rules(limit=2, drop_empty=True))
@@ -106,7 +131,7 @@ def test_all_problems_of_the_command_line_are_told_at_once(tmp_path, capsys):
     assert f"`--output` {paths[0]} is the input" in errors
     assert f"`--output` {paths[1]} exists" in errors
     assert cli.main(["pairs", "--input", *paths, "--output", missing, missing]) == 2
-    assert "twice" in capsys.readouterr().err
+    assert "are one file: each output needs a file of its own" in capsys.readouterr().err
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path, outputs):

@@ -226,3 +226,33 @@ def test_a_folder_without_a_usable_record(made: tuple[Path, Prepared], tmp_path:
 
 def test_clean_composes_characters_and_leaves_the_rest() -> None:
     assert clean("  gro\u0308ße\u2028\u2581\x07ｆｕｌｌ…\t") == "größe ｆｕｌｌ…"
+
+
+def test_what_is_prepared_is_not_prepared_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefixes = write_corpus(tmp_path)
+    first = prepare(prefixes, "en-de", tmp_path / "data", SIZE, segmentation="none")
+    before = files_of(tmp_path / "data")
+    with monkeypatch.context() as patched:
+        patched.setattr("owf_fairseq.data.prepare.Preparation", None)  # it would be called
+        assert prepare(prefixes, "en-de", tmp_path / "data", SIZE, segmentation="none") == first
+    assert "data: made before with the same settings and inputs" in capsys.readouterr().err
+    with pytest.raises(InputError, match="made with other settings .*--shards. 1, now 2"):
+        prepare(prefixes, "en-de", tmp_path / "data", SIZE, segmentation="none", shards=2)
+    assert files_of(tmp_path / "data") == before
+    write_lines(tmp_path / "valid.en", ["the lamp"] * 12)
+    assert prepare(prefixes, "en-de", tmp_path / "data", SIZE, segmentation="none") != first
+    prepare(prefixes, "en-de", tmp_path / "data", SIZE, segmentation="none", shards=2, overwrite=True)
+    assert (tmp_path / "data" / "shard-01").is_dir()
+
+
+def test_the_text_that_is_read_is_not_removed(tmp_path: Path) -> None:
+    prefixes = write_corpus(tmp_path)
+    prepare(prefixes, "en-de", tmp_path / "data", SIZE, segmentation="none")
+    before = files_of(tmp_path / "data")
+    encoded = {split: str(tmp_path / "data" / "encoded" / split) for split in prefixes}
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="holds the input .*encoded/train.en"):
+            prepare(encoded, "en-de", tmp_path / "data", SIZE, segmentation="none", overwrite=overwrite)
+    assert files_of(tmp_path / "data") == before

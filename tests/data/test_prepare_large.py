@@ -12,10 +12,11 @@ import pytest
 from prepare_for_tests import SIZE, files_of, read_binary, write_corpus
 
 from owf_fairseq import cli
-from owf_fairseq.data import preparation, shards, work
+from owf_fairseq.data import preparation, shards
 from owf_fairseq.data.prepare import prepare
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.errors import InputError
+from owf_fairseq.files import work_folder
 from owf_fairseq.files.lines import read_lines, write_lines
 
 PAIRS = 120
@@ -120,7 +121,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, corpus: dict[str, str], output:
     with monkeypatch.context() as patched:
         patched.setattr(preparation, "make_shard", stop)
         with pytest.raises(KeyboardInterrupt):
-            prepare(corpus, "en-de", output, vocab_size=size, workers=1)
+            prepare(corpus, "en-de", output, vocab_size=size, workers=1, overwrite=True)
 
 
 @pytest.mark.usefixtures("chunks_of_ten")
@@ -141,7 +142,7 @@ def test_what_was_changed_is_made_afresh(tmp_path: Path, changed: str, monkeypat
 def test_an_interruption_while_it_tidies_up(
     corpus: dict[str, str], whole: Path, tmp_path: Path, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove, calls = work.remove, []
+    remove, calls = work_folder.remove, []
 
     def stop(path: Path) -> None:
         calls.append(path)
@@ -150,7 +151,7 @@ def test_an_interruption_while_it_tidies_up(
         remove(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(work, "remove", stop)
+        patched.setattr(work_folder, "remove", stop)
         with pytest.raises(KeyboardInterrupt):
             prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE)
     prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE)
@@ -165,7 +166,7 @@ def test_what_was_there_stays_until_the_new_is_complete(
     before = files_of(tmp_path / "data")
     interrupted(monkeypatch, corpus, tmp_path / "data", SIZE - 5)
     assert files_of(tmp_path / "data") == before
-    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE - 5)
+    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE - 5, overwrite=True)
     assert files_of(tmp_path / "data") != before
 
 

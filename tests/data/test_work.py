@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from owf_fairseq.data.work import WorkerLost, Workers, WorkFolder
+from owf_fairseq.data.work import WorkerLost, Workers
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.work_folder import WorkFolder
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def test_a_killed_process_is_reported_and_its_part_done_again(tmp_path: Path) ->
 PROGRAM = """
 import os, sys, time
 sys.argv = ["owf"]
-from owf_fairseq.data.work import Workers, WorkFolder
+from owf_fairseq.data.work import Workers
+from owf_fairseq.files.work_folder import WorkFolder
 from test_work import Part, Made, forever
 from pathlib import Path
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 
 import pytest
 from fairseq_for_tests import COPIER, run
@@ -171,15 +172,33 @@ def test_command_translates_and_measures(data, train, tmp_path, monkeypatch, cap
     search = ["--beam", "2", "--batch-size", "4", "--cpu"]
     assert cli.main(["multilingual", "translate", checkpoint, *folders, *search]) == 0
     assert capsys.readouterr().out == "6 of 6 directions translated -> out\n"
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"test.{one}.{one[3:]}" for one in DIRECTIONS]
+    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == [
+        f"test.{one}.{one[3:]}" for one in DIRECTIONS
+    ]
     words = sum(len(line.split()) for line in read_lines(tmp_path / "out/test.de-en.en"))
 
+    command = ["multilingual", "translate", checkpoint, *folders]
+    assert cli.main([*command, "--beam", "2", "--max-tokens", "90", "--cpu"]) == 0  # what changes no translation
+    assert capsys.readouterr().out == "0 of 6 directions translated, 6 were there -> out\n"
+    assert cli.main([*command, "--beam", "3", "--cpu"]) == 2
+    assert "out/test.de-en.en was made with other settings (`--beam` 2, now 3)" in capsys.readouterr().err
+    os.utime(data.parent / "test.fr")
+    assert cli.main([*command, *search]) == 0
+    assert capsys.readouterr().out == "2 of 6 directions translated, 4 were there -> out\n"
+    assert cli.main([*command, "--beam", "1", "--cpu", "--overwrite"]) == 0
+    assert capsys.readouterr().out == "6 of 6 directions translated -> out\n"
+
     how = ["--input", str(data.parent / "test.de"), "--beam", "2", "--runs", "1", "--cpu", "--json", "speed.json"]
-    assert cli.main(["multilingual", "benchmark", f"mine={checkpoint}", "--direction", "de-en", *how]) == 0
+    command = ["multilingual", "benchmark", f"mine={checkpoint}", "--direction", "de-en", *how]
+    assert cli.main(command) == 0
     assert "mine" in capsys.readouterr().out
     (measured,) = json.loads((tmp_path / "speed.json").read_text())["measurements"]
     assert (measured["name"], measured["sentences"]) == ("mine", 9)
     assert measured["target_length"] * 9 == pytest.approx(words)
+    before = (tmp_path / "speed.json").read_bytes()
+    assert cli.main(command) == 0
+    assert "speed.json: made before with the same settings and inputs" in capsys.readouterr().err
+    assert (tmp_path / "speed.json").read_bytes() == before
 
 
 def test_command_refuses_what_it_cannot_do(data, train, tmp_path, monkeypatch, capsys):

@@ -9,7 +9,7 @@ from fairseq_for_tests import run, write_data
 from owf_fairseq import cli
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
 from owf_fairseq.data.segmentation import RECORD
-from owf_fairseq.fingerprint import KEY, SEGMENTATION, changed, fingerprint
+from owf_fairseq.files.fingerprint import KEY, SEGMENTATION, changed, fingerprint
 from owf_fairseq.training.checks import language_problems
 from owf_fairseq.training.run import plan
 
