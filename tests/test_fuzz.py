@@ -18,7 +18,7 @@ from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.exported import FLAGS, ExportedModel
 from owf_fairseq.errors import InputError
-from owf_fairseq.paper.report import BATCH_SIZES, report
+from owf_fairseq.paper.report import BATCH_SIZES_TABLE, report
 from owf_fairseq.paper.results import read_results
 
 ARCH = "owf_tiny_one_wide_ffn"
@@ -199,7 +199,7 @@ def test_json_of_reports(tmp_path):
         def read():
             results = read_results([path])
             report(results, "one_wide").as_markdown()
-            report(results, BATCH_SIZES).as_markdown()
+            report(results, BATCH_SIZES_TABLE).as_markdown()
 
         found += refused([read])
     assert found > 200

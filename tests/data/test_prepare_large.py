@@ -244,7 +244,7 @@ def test_a_sample_is_of_the_size_asked_for_and_from_all_parts(
     corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: dict[int, list[list[str]]] = {}
-    train = preparation.train
+    train = preparation.learn_segmentation
 
     def kept(folder: Path, text: Any, learning: Any) -> Segmentation:
         sides = [list(side) for side in text.sides]

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from owf_fairseq.data.train_segmentation import Learning, TrainingText, train, usable_parts
+from owf_fairseq.data.train_segmentation import Learning, TrainingText, learn_segmentation, usable_parts
 from owf_fairseq.errors import InputError
 
 WORDS = "the a house tree river old new red runs sees makes under over quickly never always bread stone light".split()
@@ -18,7 +18,7 @@ def english(lines, words=8):
 
 
 def pieces(folder, lines, vocab_size=500):
-    made = train(folder, TrainingText("en", "zh", (iter(lines),)), Learning(vocab_size=vocab_size))
+    made = learn_segmentation(folder, TrainingText("en", "zh", (iter(lines),)), Learning(vocab_size=vocab_size))
     return set(made.symbols([], None))
 
 
@@ -70,7 +70,7 @@ def test_ordinary_text_gives_the_same_model_as_ever(tmp_path):
     import sentencepiece
 
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
+    sentencepiece.SentencePieceTrainer.learn_segmentation(
         sentence_iterator=iter(english(300)), model_writer=model, model_type="unigram", vocab_size=500,
         character_coverage=0.9999, hard_vocab_limit=False, normalization_rule_name="identity", num_threads=4,
         unk_id=0, bos_id=1, eos_id=2, pad_id=3, minloglevel=2,

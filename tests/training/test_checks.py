@@ -8,7 +8,7 @@ from fairseq_for_tests import run, write_data
 
 from owf_fairseq import cli
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
-from owf_fairseq.data.segmentation import RECORD
+from owf_fairseq.data.segmentation import SEGMENTATION_RECORD
 from owf_fairseq.files.fingerprint import KEY, SEGMENTATION, changed, fingerprint
 from owf_fairseq.training.checks import language_problems
 from owf_fairseq.training.run import plan
@@ -152,7 +152,7 @@ def test_counts_are_no_part_of_the_fingerprint(other_data):
     swap_symbols(other_data)
     assert changed(before, fingerprint(f"{other_data}:elsewhere")) == ["dict.src.txt", "dict.tgt.txt"]
     assert changed(None, before) == changed({}, before) == changed({"other": "x"}, before) == []
-    assert SEGMENTATION == RECORD
+    assert SEGMENTATION == SEGMENTATION_RECORD
 
 
 def test_a_language_whose_code_has_a_hyphen(config, owf):
