@@ -86,7 +86,7 @@ READ_OF_EVERY_MODEL: dict[str, Any] = {
 }
 """What fairseq reads of an encoder, also where there is none: the value is the decoder's; here, fairseq's default."""
 
-LARGEST = {"layers": 1_000, "embed_dim": 2**16, "ffn_embed_dim": 2**22, "attention_heads": 2**16}
+LARGEST_SIZES = {"layers": 1_000, "embed_dim": 2**16, "ffn_embed_dim": 2**22, "attention_heads": 2**16}
 """Sizes of a stack beyond all models that fit into a memory: a slip of the hand, or a damaged or hostile file."""
 
 LARGEST_OF_BOTH = {
@@ -205,8 +205,10 @@ def _impossible_numbers(args: HasFlags) -> list[str]:
             value = getattr(args, f"{stack}_{name}")
             if type(value) is not int:
                 problems.append(f"`{flag_name(f'{stack}_{name}')}` must be a whole number, but is {value!r}")
-            elif value > LARGEST[name]:
-                problems.append(f"`{flag_name(f'{stack}_{name}')}` must be at most {LARGEST[name]:,}, but is {value}")
+            elif value > LARGEST_SIZES[name]:
+                problems.append(
+                    f"`{flag_name(f'{stack}_{name}')}` must be at most {LARGEST_SIZES[name]:,}, but is {value}"
+                )
             elif value < 1:
                 instead = f"; `--{stack}-ffn none` drops the FFN" if name == "ffn_embed_dim" and value == 0 else ""
                 problems.append(f"`{flag_name(f'{stack}_{name}')}` must be at least 1, but is {value}{instead}")

@@ -18,15 +18,12 @@ from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from torch import Tensor, nn
 
+from owf_fairseq.analysis.settings import SUBLAYER
 from owf_fairseq.decoding.translator import Batching
 from owf_fairseq.progress import Progress
 
 STACKS = ("encoder", "decoder")
 """Of a decoder-only model, ``encoder`` is its one stack at the source's positions, ``decoder`` at the target's."""
-
-SUBLAYER, MODULE = CAPTURES = ("sublayer", "module")
-"""What is taken of a component: what goes on to the next one, after the residual connection and (post-norm) the layer
-norm; or the attention's or FFN's own output, before both. The paper does not say which it is."""
 
 _LABELS = {"self_attn_layer_norm": "sa", "encoder_attn_layer_norm": "ca", "final_layer_norm": "ffn"}
 """The paper's names of a layer's components, by the layer norm that only this component of the layer has."""

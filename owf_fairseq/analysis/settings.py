@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from owf_fairseq.analysis.representations import CAPTURES, SUBLAYER
 from owf_fairseq.errors import too_small
+
+SUBLAYER, MODULE = CAPTURES = ("sublayer", "module")
+"""What is taken of a component: what goes on to the next one, after the residual connection and (post-norm) the layer
+norm; or the attention's or FFN's own output, before both. The paper does not say which it is."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +16,7 @@ class AnalysisSettings:
     """What can be chosen.
 
     Attributes:
-        capture: see ``representations.CAPTURES``.
+        capture: see ``CAPTURES``.
         eos: count end-of-sentence symbols as tokens.
         debiased: the estimator of CKA.
         k: neighbours of a sentence for LNS; None for ``lns.neighborhood_size``.

@@ -226,7 +226,7 @@ def _not_of_torch(file: Path) -> str:
 
 def _check_zip(file: Path, *, sums: bool) -> None:
     try:
-        names = archives.check(file, sums=sums)
+        names = archives.check_archive(file, sums=sums)
     except InputError as error:
         raise InputError(problem + _what_to_do(file) for problem in error.problems) from error
     if archives.is_torchscript(names):

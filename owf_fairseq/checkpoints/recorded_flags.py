@@ -19,7 +19,7 @@ _LARGEST = 2**31 - 1
 _LONGEST = 10_000  # characters of a text
 
 
-def check_flags(arch: str, flags: Mapping[str, Any], file: str) -> None:
+def check_recorded_flags(arch: str, flags: Mapping[str, Any], file: str) -> None:
     """Compares the values of a model's flags with the types that the model declares.
 
     Args:

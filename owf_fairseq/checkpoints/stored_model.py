@@ -18,7 +18,7 @@ from fairseq.models.transformer import TransformerConfig
 from torch import Tensor
 
 from owf_fairseq.checkpoints.checkpoint import PathLike, read_checkpoint
-from owf_fairseq.checkpoints.recorded_flags import check_flags
+from owf_fairseq.checkpoints.recorded_flags import check_recorded_flags
 from owf_fairseq.errors import InputError
 from owf_fairseq.flags import Plan, flag_name, make_plan
 from owf_fairseq.models import OwfTransformerModel
@@ -188,7 +188,7 @@ def describe_state(state: dict[str, Any], file: str) -> StoredModel:
             f"{file} is of the arch '{arch}': only this plugin's (`owf params --list`) and fairseq's `transformer` "
             "with its named sizes are known here"
         )
-    check_flags(arch, flags, file)
+    check_recorded_flags(arch, flags, file)
     args = Namespace(**copy.deepcopy({name: value for name, value in flags.items() if value is not None}))
     args.decoder_only = ARCH_MODEL_REGISTRY[arch].decoder_only if arch in ARCHS else False
     args.arch = args._name = arch

@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-LARGEST = 2**31 - 1
+LARGEST_NUMBER = 2**31 - 1
 """Of the numbers on the command line: what is behind them, in C, holds no larger ones."""
 
 
@@ -66,10 +66,11 @@ def check_numbers(args: argparse.Namespace) -> None:
     problems = []
     for name, value in vars(args).items():
         for number in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(number, (int, float)) and not abs(number) <= LARGEST:
+            if isinstance(number, (int, float)) and not abs(number) <= LARGEST_NUMBER:
                 shown = str(number) if isinstance(number, float) or abs(number) < 10**20 else "a number of many digits"
                 problems.append(
-                    f"`--{name.replace('_', '-')}` must be a number from -{LARGEST:,} to {LARGEST:,}, but is {shown}"
+                    f"`--{name.replace('_', '-')}` must be a number from -{LARGEST_NUMBER:,} to {LARGEST_NUMBER:,}, "
+                    f"but is {shown}"
                 )
     if problems:
         raise InputError(problems)

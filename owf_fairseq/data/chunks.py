@@ -15,7 +15,7 @@ from owf_fairseq.data.segmentation import KINDS, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import MAX_REPORTED, decode_line, raw_lines, stream_lines, write_parallel
 
-SEGMENTATION = "segmentation"
+SEGMENTATION_FOLDER = "segmentation"
 DICTIONARY = "dict.txt"
 
 
@@ -146,7 +146,7 @@ def encode(chunk: Chunk, folder: Path) -> Encoded:
         folder: with the segmentation.
     """
     # Loaded for each chunk, in some milliseconds: BPE remembers all words that it has seen.
-    model = Segmentation.load(folder / SEGMENTATION)
+    model = Segmentation.load(folder / SEGMENTATION_FOLDER)
     counted = Encoded([0, 0])
 
     def pieces() -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from owf_fairseq.data.chunks import (
     DICTIONARY,
-    SEGMENTATION,
+    SEGMENTATION_FOLDER,
     Binarized,
     Checked,
     Encoded,
@@ -142,9 +142,9 @@ class Preparation:
         return {shard.name: sum(checked[chunk.number].kept for chunk in shard.train) for shard in self.shards}
 
     def _make_segmentation(self) -> None:
-        if (self.work.path / SEGMENTATION).exists():
+        if (self.work.path / SEGMENTATION_FOLDER).exists():
             return
-        with atomic_path(self.work.path / SEGMENTATION) as folder:
+        with atomic_path(self.work.path / SEGMENTATION_FOLDER) as folder:
             folder.mkdir()
             if self.recorded is not None:
                 self.recorded.copy(folder, *self.corpus.langs)
@@ -170,7 +170,7 @@ class Preparation:
         if self.recorded is not None:
             write_lines(path, stream_lines(self.recorded.dictionary))
             return
-        model = Segmentation.load(self.work.path / SEGMENTATION)
+        model = Segmentation.load(self.work.path / SEGMENTATION_FOLDER)
         # BPE has its own number, that of the merges, and each of its pieces can be written
         size = None if self.learning.segmentation == "moses-bpe" else self.learning.vocab_size
         with Progress("lines", 2 * self.corpus.lines("train"), label="counting pieces") as progress:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from owf_fairseq.data.segmentation import KINDS, SEGMENTATION_RECORD, NoSegmentation, Segmentation
+from owf_fairseq.data.segmentation import KINDS, NoSegmentation, Segmentation
 from owf_fairseq.errors import InputError
-from owf_fairseq.files.fingerprint import KEY, SEGMENTATION, changed, fingerprint
+from owf_fairseq.files.fingerprint import KEY, SEGMENTATION_RECORD, changed_files, fingerprint
 from owf_fairseq.files.json_object import is_plain_name
 from owf_fairseq.files.lines import PathLike
 
@@ -129,7 +129,7 @@ class RecordedData:
                 "which `owf prepare` writes): `--segmentation none` takes text that is in pieces already, "
                 "`--segmentation DIR` the record of another folder"
             )
-        if other is None and SEGMENTATION in changed(self.fingerprint, fingerprint(self.folder)):
+        if other is None and SEGMENTATION_RECORD in changed_files(self.fingerprint, fingerprint(self.folder)):
             raise InputError(
                 f"{self.folder} cuts text into other pieces now than when the model was trained: {SEGMENTATION_RECORD} "
                 "or the file that it names has changed. Put the old one back, or name its folder with "
@@ -192,7 +192,7 @@ def find_data(state: Mapping[str, Any], checkpoint: PathLike, folder: PathLike |
         names = [path.name for path in found._dictionary_files() if os.path.isfile(path)]
         if len(names) < 2:
             continue
-        different = [name for name in changed(sums, fingerprint(place) if sums else {}) if name in names]
+        different = [name for name in changed_files(sums, fingerprint(place) if sums else {}) if name in names]
         if not different:
             return found
         others.append(f"{', '.join(different)} in {place}")

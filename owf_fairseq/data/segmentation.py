@@ -15,11 +15,11 @@ from typing import Any
 
 from owf_fairseq.data.languages import short_code
 from owf_fairseq.errors import InputError
+from owf_fairseq.files.fingerprint import SEGMENTATION_RECORD
 from owf_fairseq.files.json_object import is_plain_name, read_object, wrong_types
 from owf_fairseq.files.lines import PathLike, read_lines
 from owf_fairseq.files.visible import shown
 
-SEGMENTATION_RECORD = "segmentation.json"
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 """fairseq's own symbols, in its order: they start every dictionary, and no piece may be spelt like one of them."""
 
@@ -37,7 +37,7 @@ def clean(line: str) -> str:
     return shown(_SPACES.sub(" ", unicodedata.normalize("NFC", line)).strip()).strip()
 
 
-def read_record(folder: PathLike) -> dict[str, Any]:
+def read_segmentation_record(folder: PathLike) -> dict[str, Any]:
     """What `owf prepare` recorded in a folder of binary data: the type, the languages, and the names of files in it.
 
     Raises:
@@ -84,7 +84,7 @@ class Segmentation(ABC):
         Raises:
             InputError: there is no record, or it is of no known type.
         """
-        record = read_record(folder)
+        record = read_segmentation_record(folder)
         return KINDS[record["type"]].of_record(Path(folder), record)
 
     FILES: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from owf_fairseq.data.chunks import DICTIONARY, SEGMENTATION, Chunk
+from owf_fairseq.data.chunks import DICTIONARY, SEGMENTATION_FOLDER, Chunk
 from owf_fairseq.files.lines import atomic_path
 
 ENCODED = "encoded"
@@ -84,7 +84,7 @@ def make_shard(shard: Shard, work: Path) -> None:
     langs = shard.chunks[0].langs
     if not shard.folder(work).exists():
         with atomic_path(shard.folder(work)) as folder:
-            shutil.copytree(work / SEGMENTATION, folder)
+            shutil.copytree(work / SEGMENTATION_FOLDER, folder)
             for lang in langs:
                 shutil.copyfile(work / DICTIONARY, folder / f"dict.{lang}.txt")
             (folder / ENCODED).mkdir()

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.segmentation import KINDS, SEGMENTATION_RECORD, SPECIALS, Moses, Segmentation, read_record
+from owf_fairseq.data.segmentation import (
+    KINDS,
+    SEGMENTATION_RECORD,
+    SPECIALS,
+    Moses,
+    Segmentation,
+    read_segmentation_record,
+)
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, stream_lines, write_lines
 
@@ -259,7 +266,7 @@ class Recorded:
             raise InputError(f"`--like` {folder}: there is no dictionary, dict.LANG.txt, in {place}")
         if len({path.read_bytes() for path in dictionaries}) > 1:
             raise InputError(f"`--like` {folder}: its languages have dictionaries that differ, but must have the same")
-        record = read_record(place)
+        record = read_segmentation_record(place)
         return Recorded(place, record, dictionaries[0])
 
     @property

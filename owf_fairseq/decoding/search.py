@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from owf_fairseq.data.segmentation import Segmentation
 
 
-LARGEST = {
+LARGEST_OPTIONS = {
     "beam": 10_000,
     "nbest": 10_000,
     "lenpen": 100,
@@ -67,7 +67,10 @@ class SearchOptions:
                 ),
                 (self.min_len < 0, f"`--min-len` must not be negative, but is {self.min_len}"),
                 *(
-                    (abs(value) > LARGEST[name], f"`--{name.replace('_', '-')}` must be at most {LARGEST[name]:,}")
+                    (
+                        abs(value) > LARGEST_OPTIONS[name],
+                        f"`--{name.replace('_', '-')}` must be at most {LARGEST_OPTIONS[name]:,}",
+                    )
                     for name, value in vars(self).items()
                 ),
             ]

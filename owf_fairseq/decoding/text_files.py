@@ -80,12 +80,12 @@ class Text:
             raise unreadable(name, error) from error
 
 
-Rows = Callable[[int, Iterable[list[ScoredText]]], Iterable[str]]
+RowsToLines = Callable[[int, Iterable[list[ScoredText]]], Iterable[str]]
 """Gives the lines to write of the number of the first line of the input and the translations of some."""
 
 
 def translate_to_stream(
-    translator: Translator, text: Text, stream: BinaryIO, rows: Rows, progress: Progress | None = None
+    translator: Translator, text: Text, stream: BinaryIO, rows: RowsToLines, progress: Progress | None = None
 ) -> None:
     """Translates a text; each buffer is written as soon as it is done."""
     for buffer in text.buffers(translator.batching.buffer, warn=translator.warn):
@@ -94,7 +94,7 @@ def translate_to_stream(
 
 
 def translate_to_file(
-    translator: Translator, text: Text, job: Job, output: PathLike, rows: Rows, progress: Progress
+    translator: Translator, text: Text, job: Job, output: PathLike, rows: RowsToLines, progress: Progress
 ) -> None:
     """Translates a text to a file, which appears when all is done; what is done until then, another call takes up.
 

@@ -147,15 +147,15 @@ def _imports() -> dict[str, Any]:
         return {"torch_error": f"importing it and fairseq took more than {IMPORT_TIMEOUT_S} s"}
     facts: dict[str, Any] = {}
     for line in done.stdout.splitlines():
-        if line.startswith(MARK):
-            facts |= json.loads(line.removeprefix(MARK))
+        if line.startswith(FACTS_MARK):
+            facts |= json.loads(line.removeprefix(FACTS_MARK))
     if done.returncode:
         next_import = "fairseq_error" if "torch_version" in facts else "torch_error"
         facts[next_import] = f"the import ended Python with status {done.returncode}: {_last_line(done.stderr)}"
     return facts
 
 
-MARK = "owf doctor: "
+FACTS_MARK = "owf doctor: "
 
 
 def print_imports() -> None:
@@ -167,7 +167,7 @@ def print_imports() -> None:
         except Exception as error:  # whatever stands in the way is what the user wants to know
             part = look.__name__.removeprefix("_look_at_")
             facts[f"{part}_error"] = f"{type(error).__name__}: {_last_line(str(error))}"
-        print(f"\n{MARK}{json.dumps(facts)}", flush=True)
+        print(f"\n{FACTS_MARK}{json.dumps(facts)}", flush=True)
 
 
 def _look_at_torch(facts: dict[str, Any]) -> None:

@@ -99,7 +99,7 @@ def export(
                 )
             dictionaries = recorded.joined_dictionaries()
             found = verification.verify(stored.build(*dictionaries), *dictionaries, backend, kept)
-            verification.check(found)
+            verification.check_verification(found)
         copy_segmentation(recorded, segmentation, folder)
         record = {**backend.exported.record, "verification": asdict(found)}
         write_json(folder / exported.EXPORT_RECORD, record)

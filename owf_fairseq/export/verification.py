@@ -146,7 +146,7 @@ class _Rounding:
         self.number += differences.numel()
 
 
-def check(verification: Verification) -> None:
+def check_verification(verification: Verification) -> None:
     """Refuses a model that does not compute what the checkpoint does.
 
     Raises:

@@ -11,7 +11,7 @@ from owf_fairseq.errors import InputError
 TORCHSCRIPT = "is a TorchScript archive (of torch.jit.save), which holds a program and not only weights"
 
 
-def check(file: Path, *, sums: bool) -> list[str]:
+def check_archive(file: Path, *, sums: bool) -> list[str]:
     """Reads an archive's directory and compares the sums of all that is in it.
 
     torch does not compare the sums that it writes: it would read a weight with a wrong bit without a word.

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SEGMENTATION = "segmentation.json"
+SEGMENTATION_RECORD = "segmentation.json"
 """What `owf prepare` writes beside the data: how text becomes pieces."""
 
 KEY = "data_fingerprint"
@@ -42,15 +42,15 @@ def fingerprint(data: str | os.PathLike[str]) -> Fingerprint:
             continue
         found[path.name] = _sum(b"\n".join(symbols))
     try:
-        record = json.loads((folder / SEGMENTATION).read_text(encoding="utf-8"))
+        record = json.loads((folder / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
         files = [(folder / record[key]).read_bytes() for key in ("model", "codes") if key in record]
-        found[SEGMENTATION] = _sum(b"\0".join([str(record["type"]).encode(), *files]))
+        found[SEGMENTATION_RECORD] = _sum(b"\0".join([str(record["type"]).encode(), *files]))
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return found
 
 
-def changed(before: object, now: Mapping[str, str]) -> list[str]:
+def changed_files(before: object, now: Mapping[str, str]) -> list[str]:
     """The files that both have a sum of, and not the same.
 
     Args:

@@ -165,7 +165,10 @@ class Job:
         if record is None or record["command"] != self.command or not self._untouched(output, record):
             return None
         before, now = record["settings"], self._settings(output)
-        return [f"`{name}` {_shown(before.get(name))}, now {_shown(now.get(name))}" for name in changed(before, now)]
+        return [
+            f"`{name}` {_shown(before.get(name))}, now {_shown(now.get(name))}"
+            for name in changed_settings(before, now)
+        ]
 
     def _is_made(self, output: PathLike) -> bool:
         if self._different(output) != []:
@@ -208,7 +211,7 @@ def files_in(folder: PathLike) -> list[Path]:
     return [path for path in sorted(Path(folder).iterdir()) if path.is_file()]
 
 
-def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The names of the settings that differ."""
     return [name for name in {**now, **before} if before.get(name) != now.get(name)]
 

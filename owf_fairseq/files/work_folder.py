@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from owf_fairseq.files.job import changed
+from owf_fairseq.files.job import changed_settings
 from owf_fairseq.files.lines import remove, write_lines
 from owf_fairseq.files.lock import locked
 
@@ -80,7 +80,7 @@ class WorkFolder:
                 self.results.setdefault(entry["step"], {})[entry["number"]] = entry["result"]
         except (OSError, ValueError, KeyError, TypeError):
             return False
-        others = changed(before, json.loads(json.dumps(self._settings)))
+        others = changed_settings(before, json.loads(json.dumps(self._settings)))
         if others:
             _say(f"{self.path} is of an interrupted run with other {', '.join(sorted(others))}: starting afresh")
             return False

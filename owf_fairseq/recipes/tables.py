@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from owf_fairseq.analysis.settings import CAPTURES
 from owf_fairseq.errors import InputError
 from owf_fairseq.paper.rows import SIMILARITY_TABLE
 from owf_fairseq.recipes.datasets import (
@@ -30,7 +31,6 @@ from owf_fairseq.training.run import Training, plan
 from owf_fairseq.training.several import data_folders, run_name
 
 CHECKPOINT = "checkpoint_best.pt"
-CAPTURES = ("sublayer", "module")
 
 Command = list[str]
 

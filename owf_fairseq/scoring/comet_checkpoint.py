@@ -67,10 +67,10 @@ def find_model(model: str, cpu: bool = False) -> Callable[[], CometModel]:
     path = collect(problems, lambda: _local_checkpoint(model)) if local else None
     if problems:
         raise InputError(problems)
-    checked = check_checkpoint(path) if path is not None else None
+    checked = check_comet_checkpoint(path) if path is not None else None
 
     def load() -> CometModel:
-        checkpoint = checked or check_checkpoint(_fetch(model))
+        checkpoint = checked or check_comet_checkpoint(_fetch(model))
         _fetch_encoder(checkpoint)
         return _load(checkpoint, checkpoint.path.parents[1].name if local else model, cpu)
 
@@ -117,7 +117,7 @@ def _fetch(name: str) -> Path:
             ) from error
 
 
-def check_checkpoint(checkpoint: Path) -> _Checkpoint:
+def check_comet_checkpoint(checkpoint: Path) -> _Checkpoint:
     """Reads what is beside the weights in a way that runs nothing, and leaves the weights on the disk.
 
     Their check sums are compared: torch does not do it, and a model with one wrong bit would score wrongly.
@@ -136,7 +136,7 @@ def check_checkpoint(checkpoint: Path) -> _Checkpoint:
     if not isinstance(hparams, dict) or "class_identifier" not in hparams:
         raise InputError(f"{hparams_file} does not say which kind of COMET model it is (`class_identifier`)")
     is_zip = zipfile.is_zipfile(checkpoint)
-    if is_zip and archives.is_torchscript(archives.check(checkpoint, sums=True)):
+    if is_zip and archives.is_torchscript(archives.check_archive(checkpoint, sums=True)):
         raise InputError(f"{checkpoint} {archives.TORCHSCRIPT}: name a checkpoint of COMET's; {COMET_LAYOUT}")
     try:
         with quietly():

@@ -14,7 +14,7 @@ from fairseq.models.transformer import DEFAULT_MAX_SOURCE_POSITIONS
 
 from owf_fairseq.data.recorded import RecordedData, languages
 from owf_fairseq.errors import collect
-from owf_fairseq.files.fingerprint import KEY, changed, fingerprint
+from owf_fairseq.files.fingerprint import KEY, changed_files, fingerprint
 from owf_fairseq.resuming import BATCHES
 from owf_fairseq.training.start import START, Start
 
@@ -110,7 +110,7 @@ _LIKE = "give the data that it was trained on, or prepare others with the same s
 def _other_content(args: argparse.Namespace, start: Start) -> list[str]:
     """As many symbols as before, but others: every word would stand for another."""
     extra = (start.state or {}).get("extra_state") or {}
-    names = changed(extra.get(KEY), fingerprint(args.data))
+    names = changed_files(extra.get(KEY), fingerprint(args.data))
     if not names:
         return []
     return [f"{start.checkpoint} was trained with another {', '.join(names)} than there is in {args.data}: {_LIKE}"]

@@ -12,7 +12,7 @@ import yaml
 
 from owf_fairseq import USER_DIR
 from owf_fairseq.doctor.installation import machine_facts
-from owf_fairseq.files.fingerprint import KEY, changed
+from owf_fairseq.files.fingerprint import KEY, changed_files
 from owf_fairseq.files.lines import write_lines
 
 TRAINING_RECORD = "resolved.yaml"
@@ -88,7 +88,7 @@ def write_record(folder: Path, record: Record) -> None:
     write_lines(folder / TRAINING_RECORD, [HEADER, *text.rstrip("\n").split("\n")])
 
 
-def read_record(folder: Path) -> Record | None:
+def read_training_record(folder: Path) -> Record | None:
     """The record of a folder; None if there is none that can be read."""
     try:
         record = yaml.load((folder / TRAINING_RECORD).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
@@ -106,13 +106,13 @@ def check_record(folder: Path, record: Record) -> list[str]:
     file = folder / TRAINING_RECORD
     if not file.is_file() or not any(folder.glob("checkpoint*.pt")):
         return []
-    before = read_record(folder)
+    before = read_training_record(folder)
     try:
         old = _compared(before or {})
     except (KeyError, TypeError, AttributeError):
         return [f"{file} can't be read: give another `--save-dir`, or remove the file to go on nevertheless"]
     new = _compared(record)
-    different = [f"{name} (its content)" for name in changed((before or {}).get(KEY), record.get(KEY) or {})]
+    different = [f"{name} (its content)" for name in changed_files((before or {}).get(KEY), record.get(KEY) or {})]
     different += [
         f"{name} {new.get(name, 'not given')} (before: {old.get(name, 'not given')})"
         for name in dict.fromkeys((*new, *old))

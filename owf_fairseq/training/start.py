@@ -10,7 +10,7 @@ from typing import Any
 
 from owf_fairseq.checkpoints.checkpoint import MADE_BY, check_checkpoint, read_checkpoint
 from owf_fairseq.errors import InputError
-from owf_fairseq.training.record import Record, read_record
+from owf_fairseq.training.record import Record, read_training_record
 
 LAST = "checkpoint_last.pt"
 
@@ -62,7 +62,7 @@ def find_start(args: argparse.Namespace, given: Mapping[str, tuple[str, ...]]) -
     asked = {name: " ".join(given[name]) or "true" for name in START if name in given}
     if asked.get("restore-file") == LAST:  # fairseq's default
         del asked["restore-file"]
-    record = read_record(folder) or {}
+    record = read_training_record(folder) or {}
     problems: list[str] = []
     state = _read(last, problems) if last.is_file() else None
     followed = state is not None and bool(asked)

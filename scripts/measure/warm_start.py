@@ -28,7 +28,7 @@ from typing import Any
 
 from owf_fairseq import USER_DIR
 from owf_fairseq.errors import InputError
-from owf_fairseq.files.job import changed
+from owf_fairseq.files.job import changed_settings
 from owf_fairseq.files.lines import atomic_path, write_lines
 from owf_fairseq.tables import markdown_table
 
@@ -153,7 +153,9 @@ def same_settings(path: Path, settings: dict[str, Any]) -> None:
     """Refuses to go on with trainings of other flags or another checkpoint; notes them if none has begun."""
     if path.exists():
         noted = json.loads(path.read_text(encoding="utf-8"))
-        differing = [f"{name} {noted.get(name)}, not {settings.get(name)}" for name in changed(noted, settings)]
+        differing = [
+            f"{name} {noted.get(name)}, not {settings.get(name)}" for name in changed_settings(noted, settings)
+        ]
         if differing:
             raise InputError(f"{path.parent} holds trainings with {'; '.join(differing)}: give another `--work`")
     write_lines(path, json.dumps(settings, indent=2).split("\n"))

@@ -5,7 +5,8 @@ import torch
 from fairseq.data import LanguagePairDataset
 from models_for_tests import EOS, PAD, TINY_ARCHS, VOCABULARY, make_model, make_task
 
-from owf_fairseq.analysis.representations import CAPTURES, represent
+from owf_fairseq.analysis.representations import represent
+from owf_fairseq.analysis.settings import CAPTURES
 
 PRE_NORM = ("--encoder-normalize-before", "--decoder-normalize-before")
 DICTIONARY = make_task().source_dictionary

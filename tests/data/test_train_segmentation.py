@@ -70,7 +70,7 @@ def test_ordinary_text_gives_the_same_model_as_ever(tmp_path):
     import sentencepiece
 
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.learn_segmentation(
+    sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(english(300)), model_writer=model, model_type="unigram", vocab_size=500,
         character_coverage=0.9999, hard_vocab_limit=False, normalization_rule_name="identity", num_threads=4,
         unk_id=0, bos_id=1, eos_id=2, pad_id=3, minloglevel=2,

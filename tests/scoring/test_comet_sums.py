@@ -7,7 +7,7 @@ import torch
 from evaluation_for_tests import SOURCE, TRANSLATION
 
 from owf_fairseq.errors import InputError
-from owf_fairseq.scoring.comet_checkpoint import check_checkpoint, find_model
+from owf_fairseq.scoring.comet_checkpoint import check_comet_checkpoint, find_model
 
 pytest.importorskip("comet")
 
@@ -22,20 +22,20 @@ def checkpoint(tiny_comet, tmp_path):
 
 
 def test_one_wrong_bit_is_found(checkpoint):
-    assert check_checkpoint(checkpoint).weights
+    assert check_comet_checkpoint(checkpoint).weights
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     name, weight = max(state["state_dict"].items(), key=lambda item: item[1].numel())
     content = bytearray(checkpoint.read_bytes())
     content[content.index(weight.numpy().tobytes()) + 7] ^= 1 << 6
     checkpoint.write_bytes(content)
     with pytest.raises(InputError, match="is damaged .the checksum of .* is wrong"):
-        check_checkpoint(checkpoint)
+        check_comet_checkpoint(checkpoint)
 
 
 def test_a_torchscript_archive_is_called_what_it_is(checkpoint):
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), checkpoint)
     with pytest.raises(InputError, match="is a TorchScript archive") as error:
-        check_checkpoint(checkpoint)
+        check_comet_checkpoint(checkpoint)
     assert "weights_only" not in str(error.value)
 
 

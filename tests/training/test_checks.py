@@ -8,8 +8,7 @@ from fairseq_for_tests import run, write_data
 
 from owf_fairseq import cli
 from owf_fairseq.checkpoints.checkpoint import read_checkpoint
-from owf_fairseq.data.segmentation import SEGMENTATION_RECORD
-from owf_fairseq.files.fingerprint import KEY, SEGMENTATION, changed, fingerprint
+from owf_fairseq.files.fingerprint import KEY, changed_files, fingerprint
 from owf_fairseq.training.checks import language_problems
 from owf_fairseq.training.run import plan
 
@@ -148,11 +147,10 @@ def test_counts_are_no_part_of_the_fingerprint(other_data):
     assert set(before) == {"dict.src.txt", "dict.tgt.txt"}
     for path in other_data.glob("dict.*.txt"):
         path.write_text("".join(line.rpartition(" ")[0] + " 7\n" for line in path.read_text().splitlines()))
-    assert changed(before, fingerprint(other_data)) == []
+    assert changed_files(before, fingerprint(other_data)) == []
     swap_symbols(other_data)
-    assert changed(before, fingerprint(f"{other_data}:elsewhere")) == ["dict.src.txt", "dict.tgt.txt"]
-    assert changed(None, before) == changed({}, before) == changed({"other": "x"}, before) == []
-    assert SEGMENTATION == SEGMENTATION_RECORD
+    assert changed_files(before, fingerprint(f"{other_data}:elsewhere")) == ["dict.src.txt", "dict.tgt.txt"]
+    assert changed_files(None, before) == changed_files({}, before) == changed_files({"other": "x"}, before) == []
 
 
 def test_a_language_whose_code_has_a_hyphen(config, owf):
