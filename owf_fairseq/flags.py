@@ -86,6 +86,8 @@ READ_OF_EVERY_MODEL: dict[str, Any] = {
 }
 """What fairseq reads of an encoder, also where there is none: the value is the decoder's; here, fairseq's default."""
 
+LARGEST_VOCABULARY = 2**24
+
 LARGEST_SIZES = {"layers": 1_000, "embed_dim": 2**16, "ffn_embed_dim": 2**22, "attention_heads": 2**16}
 """Sizes of a stack beyond all models that fit into a memory: a slip of the hand, or a damaged or hostile file."""
 

@@ -20,7 +20,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import FLAG_DEFAULTS, flag_name
+from owf_fairseq.flags import FLAG_DEFAULTS, LARGEST_VOCABULARY, flag_name
 from owf_fairseq.sharing import ARCHS, arch_name, is_decoder_only
 
 BLOCKS = (
@@ -206,9 +206,6 @@ def count_parameters(arch: str, vocab_size: int, flags: Flags = (), shared_embed
     total, individual_total = sum(by_block.values()), sum(p.numel() for p in individual.parameters())
     matching = _matching_ffn_dim(model, total, individual_total)
     return ParameterCount(arch, given, total, by_block, individual_total, matching)
-
-
-LARGEST_VOCABULARY = 2**24
 
 
 def check_vocabulary(size: int) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from owf_fairseq.errors import InputError
 
-_LARGEST = 2**53
-"""Of a number: larger ones are no exact numbers for most readers of JSON."""
+_LARGEST = 2**64
+"""Of a number: the flags of a model have such as 2**63 - 1, for "no limit"."""
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_a_folder_that_is_there_is_not_made_again(analysis, models, texts, monke
     folder = analysis[2]
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     call = [models["model"], f"noisy={models['far']}", "--benchmark", models["near"], models["nearer"], *texts, *PLOTS]
-    monkeypatch.setattr("owf_fairseq.analysis.preparation.prepare", None)  # it would be called
+    monkeypatch.setattr("owf_fairseq.analysis.preparation.prepare_analysis", None)  # it would be called
     assert similarity(*call, "--output", folder)[:2] == (0, "")
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 

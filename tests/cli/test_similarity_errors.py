@@ -49,7 +49,7 @@ def test_all_problems_at_once_and_nothing_is_written(models, texts, tmp_path):
         (["--neighbors", "1", "--component", "encoder.7.sa"], "model has encoder.0.sa, encoder.0.ffn, encoder.0"),
         (["--neighbors", "1", "--component", "0.sa"], "must begin with encoder. or decoder."),
         (["--no-plots"], "`--no-plots` is of `--output`"),
-        (["--seed", "9" * 30], "`--seed` must be from 0 to 4294967295"),
+        (["--seed", "9" * 30], "`--seed` must be a number from -4,294,967,295 to 4,294,967,295"),
         (["--k", "40"], "has 40 sentences that can be used, but `--k` 40 needs at least 41"),
         (["--sentences", "3", "--debiased"], "has 3 sentences that can be used, but `--debiased` needs at least 4"),
         (["--segmentation", "/nowhere"], "/nowhere/segmentation.json can't be read"),
@@ -125,7 +125,7 @@ def test_a_model_that_makes_no_numbers_is_refused(models, texts, tmp_path):
     status, out, err = similarity(models["model"], f"nan={copy}", *texts, "--json", tmp_path / "x.json")
     copy.unlink()
     assert (status, out) == (2, "")
-    assert "what encoder.0.ffn makes of some sentences is infinite or no number" in err
+    assert "nan.pt has numbers that are infinite or none (NaN) in 1 of its weights" in err
     assert not (tmp_path / "x.json").exists()
 
 

@@ -76,7 +76,7 @@ def test_every_precision_is_verified_and_translates(copier, tmp_path, quantizati
     (tmp_path / "text").write_text(f"{A}\n")
     assert cli.main(["translate", str(tmp_path / "x"), "--input", str(tmp_path / "text"), "--output", "y"]) == 0
     assert (tmp_path / "y").read_text() == f"{A}\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["text", "x", "y"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".y.owf.json", "text", "x", "y"]
 
 
 def test_the_list_of_precisions_is_ctranslate2s():

@@ -137,7 +137,7 @@ def test_a_model_without_references(comet_encoder, comet_texts, capsys):
     checkpoint = make_comet(comet_texts / "estimator", ReferencelessRegression, pretrained_model=comet_encoder)
     scores = []
     for references in (["ref.de"], ["ref2.de", "ref.de"]):
-        printed, _ = score_with_comet(capsys, checkpoint, "--ref", *references, "--json", "scores.json")
+        printed, _ = score_with_comet(capsys, checkpoint, "--ref", *references, "--json", "scores.json", "--overwrite")
         scores.append(read()["systems"][0]["scores"]["comet"]["score"])
     assert scores[0] == scores[1]
     assert "COMET: nrefs:0|model:estimator|version" in printed
@@ -151,7 +151,16 @@ def test_no_reference_is_needed_by_a_model_that_reads_none(comet_encoder, tiny_c
     scores = []
     for references in ([], ["--ref", "ref.de"]):
         printed, errors = score_with_comet(
-            capsys, checkpoint, *references, "--baseline", "base", "--samples", "50", "--json", "scores.json"
+            capsys,
+            checkpoint,
+            *references,
+            "--baseline",
+            "base",
+            "--samples",
+            "50",
+            "--json",
+            "scores.json",
+            "--overwrite",
         )
         scores.append(read()["systems"])
         assert ("no reference" in printed) == (not references)
