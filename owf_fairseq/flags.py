@@ -86,8 +86,6 @@ READ_OF_EVERY_MODEL: dict[str, Any] = {
 }
 """What fairseq reads of an encoder, also where there is none: the value is the decoder's; here, fairseq's default."""
 
-LARGEST_VOCABULARY = 2**24
-
 LARGEST_SIZES = {"layers": 1_000, "embed_dim": 2**16, "ffn_embed_dim": 2**22, "attention_heads": 2**16}
 """Sizes of a stack beyond all models that fit into a memory: a slip of the hand, or a damaged or hostile file."""
 
@@ -200,6 +198,8 @@ def _impossible_numbers(args: HasFlags) -> list[str]:
     problems = []
     for name, largest in LARGEST_OF_BOTH.items():
         value = getattr(args, name, None)
+        if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+            value = int(value)  # fairseq's parser leaves some numbers as text
         if value is not None and not (type(value) is int and 1 <= value <= largest):
             problems.append(f"`{flag_name(name)}` must be a number from 1 to {largest:,}, but is {value!r}")
     for stack in ("decoder",) if args.decoder_only else ("encoder", "decoder"):

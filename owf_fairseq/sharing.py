@@ -267,6 +267,9 @@ class Size:
         return wide_ffn_dim(self.ffn_dim, self.encoder_layers, self.decoder_layers)
 
 
+LARGEST_VOCABULARY = 2**24
+"""Symbols of a dictionary, for which it is still a model."""
+
 SIZES: dict[str, Size] = {
     "tiny": Size(6, 6, 64, 128, 2),
     "small": Size(2, 2, 128, 256, 4),

@@ -12,8 +12,8 @@ from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError, Warn, collect, too_small
 from owf_fairseq.files.lines import read_lines
-from owf_fairseq.flags import LARGEST_VOCABULARY
 from owf_fairseq.progress import Progress
+from owf_fairseq.sharing import LARGEST_VOCABULARY
 from owf_fairseq.speed.benchmark_export import exported
 from owf_fairseq.speed.benchmark_models import Candidate, Loading, describe_candidate
 from owf_fairseq.speed.benchmark_names import Named

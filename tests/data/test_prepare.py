@@ -189,7 +189,7 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_too_small_for_the_characters(corpus: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"`--vocab-size` 10: .*Vocabulary size is smaller than required_chars"):
+    with pytest.raises(InputError, match=r"`--vocab-size` must be at least 46 for this text, but is 10"):
         prepare(corpus, "en-de", tmp_path / "data", vocab_size=10)
     assert list(tmp_path.iterdir()) == []
 

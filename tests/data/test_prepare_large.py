@@ -72,7 +72,15 @@ def test_processes_make_no_difference(
 @pytest.mark.usefixtures("chunks_of_ten")
 @pytest.mark.parametrize(
     ("step", "call"),
-    [("check", 1), ("check", 20), ("train", 1), ("encode", 2), ("encode", 40), ("binarize", 7), ("make_shard", 2)],
+    [
+        ("check_chunk", 1),
+        ("check_chunk", 20),
+        ("learn_segmentation", 1),
+        ("encode", 2),
+        ("encode", 40),
+        ("binarize", 7),
+        ("make_shard", 2),
+    ],
 )
 def test_it_goes_on_where_it_was(
     corpus: dict[str, str], tmp_path: Path, step: str, call: int, monkeypatch: pytest.MonkeyPatch
@@ -93,7 +101,7 @@ def test_it_goes_on_where_it_was(
 
         return run
 
-    for task in ("check", "train", "encode", "binarize", "make_shard"):
+    for task in ("check_chunk", "learn_segmentation", "encode", "binarize", "make_shard"):
         monkeypatch.setattr(preparation, task, counted(getattr(preparation, task)))
     with pytest.raises(OSError, match="no space"):
         prepare(corpus, "en-de", tmp_path / "data", **made)
@@ -106,7 +114,7 @@ def test_it_goes_on_where_it_was(
     armed = False
     prepare(corpus, "en-de", tmp_path / "data", **made)
     chunks = 40 + 2 + 1  # of train, by threes; of valid and test, by tens
-    for task, number in {"check": chunks, "train": 1, "encode": chunks, "binarize": chunks}.items():
+    for task, number in {"check_chunk": chunks, "learn_segmentation": 1, "encode": chunks, "binarize": chunks}.items():
         assert calls.count(task) == number - finished.get(task, 0), task
     assert files_of(tmp_path / "data") == files_of(tmp_path / "undisturbed")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "undisturbed"]
@@ -216,7 +224,7 @@ def test_shards_that_will_take_much_memory_are_worth_a_word(
     prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE)
     assert "117 training pairs in one folder" in (told := capsys.readouterr().err)
     assert "about 12 GB for them; `--shards` makes it less" in told
-    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE, shards=2)
+    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE, shards=2, overwrite=True)
     assert capsys.readouterr().err == ""
 
 
@@ -253,7 +261,7 @@ def test_a_sample_is_of_the_size_asked_for_and_from_all_parts(
 
     monkeypatch.setattr(preparation, "learn_segmentation", kept)
     for sample in (PAIRS, 60):
-        prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE, sample=sample, workers=1)
+        prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE, sample=sample, workers=1, overwrite=True)
     texts = [read_lines(f"{corpus['train']}.{lang}") for lang in ("en", "de")]
     filled = [pair for pair in zip(*texts, strict=True) if all(pair)]
     assert list(zip(*drawn[PAIRS], strict=True)) == filled
@@ -264,7 +272,7 @@ def test_a_sample_is_of_the_size_asked_for_and_from_all_parts(
     for start in range(0, PAIRS, 30):
         assert 10 <= sum(start <= place < start + 30 for place in places) <= 20
     again = dict(drawn)
-    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE, sample=60, workers=1)
+    prepare(corpus, "en-de", tmp_path / "data", vocab_size=SIZE, sample=60, workers=1, overwrite=True)
     assert drawn == again
 
 
