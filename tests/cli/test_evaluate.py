@@ -170,7 +170,7 @@ def test_nothing_is_scored_twice_and_nothing_else_is_mistaken_for_it(texts, caps
     arguments = ["better.de", "--ref", "ref.de", "--json", "scores.json"]
     printed, _ = evaluate(capsys, *arguments)
     with monkeypatch.context() as patched:
-        patched.setattr("owf_fairseq.scoring.evaluate.score", None)  # it would be called
+        patched.setattr("owf_fairseq.scoring.evaluate.score_test_sets", None)  # it would be called
         assert evaluate(capsys, *arguments)[0] == printed
         assert "| system |" in evaluate(capsys, *arguments, "--markdown")[0]
     _, errors = evaluate(capsys, *arguments, "--metrics", "chrf", status=2)
