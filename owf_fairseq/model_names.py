@@ -10,9 +10,9 @@ from owf_fairseq.sharing import ARCHS
 
 
 def split_name(word: str) -> tuple[str, str]:
-    """The name, empty if none is given, and the model."""
-    name, equals, model = word.partition("=")
-    return ("", word) if not equals or word in ARCHS or os.path.exists(word) else (name, model)
+    """The name, empty if none is given, and the model, or any other path."""
+    name, _, model = word.partition("=")
+    return ("", word) if not model or word in ARCHS or os.path.exists(word) else (name, model)
 
 
 def name_models(words: Sequence[str]) -> list[tuple[str, str]]:

@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "hypotheses",
         nargs="*",
         metavar="HYP",
-        help="a file, or NAME=FILE to choose the system's name in the table (default: the file's name without hyp, "
-        "language and the like; where several have the same one, the folders that tell them apart: "
-        "owf_small/test.de and owf_big/test.de are owf_small and owf_big)",
+        help="a file, or NAME=FILE to choose the system's name in the table (default: the file's name without "
+        "its last ending; where several have the same one, that of the folder: owf_small/test.de and owf_big/test.de "
+        "are owf_small and owf_big; else the path)",
     )
     parser.add_argument(
         "--ref",

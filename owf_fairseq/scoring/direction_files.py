@@ -20,7 +20,7 @@ Codes of languages have letters, or are as in zh_CN and zho_Hans."""
 
 _CODE = r"[A-Za-z]{2,3}(?:_[A-Za-z]+)?"
 _DIRECTION = re.compile(rf"({_CODE})-({_CODE})")
-_ROLES = {"ref": "ref", "refs": "ref", "reference": "ref", "src": "src", "source": "src"}
+_ROLES = ("ref", "src")
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def _files(folder: str) -> list[_File]:
         parts = path.name.split(".")
         directions = [part for part in parts if _DIRECTION.fullmatch(part)]
         words = frozenset(part for part in parts if part not in directions)
-        roles = [_ROLES[word] for word in words if word in _ROLES]
-        found.append(_File(str(path), directions[0] if directions else None, words, roles[0] if roles else None))
+        role = next((role for role in _ROLES if role in words), None)
+        found.append(_File(str(path), directions[0] if directions else None, words, role))
     return found
 
 

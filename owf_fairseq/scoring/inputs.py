@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,7 @@ from typing import Any
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import read_lines
 from owf_fairseq.files.visible import shown
-
-# `hyp.OpenNMT.de` is the system OpenNMT: the words around the name, and codes of languages (`de`, `en-de`).
-_WORDS_BEFORE = ("hyp", "hyps", "sys", "out")
-_ENDING = re.compile(r"(?:hyps?|sys|out|output|mt|txt|[a-z]{2}(?:-[a-z]{2})?)", re.IGNORECASE)
+from owf_fairseq.model_names import split_name
 
 
 @dataclass(frozen=True)
@@ -135,15 +131,15 @@ def name_systems(
     Raises:
         InputError: there is no such baseline, or two systems have one name.
     """
-    systems = [_split(text) for text in given]
+    systems = [split_name(text) for text in given]
     names = _names(systems)
     base = None
     if baseline is not None:
-        name, path = _split(baseline)
+        name, path = split_name(baseline)
         for number, (_, other) in enumerate(systems):
-            if names[number] == baseline or (name is None and os.path.realpath(other) == os.path.realpath(path)):
+            if names[number] == baseline or (not name and os.path.realpath(other) == os.path.realpath(path)):
                 base = number
-        if base is None and name is None and not os.path.exists(path):
+        if base is None and not name and not os.path.exists(path):
             raise InputError(
                 f"`--baseline` {baseline} is neither a {kind} nor one of the systems: {', '.join(dict.fromkeys(names))}"
             )
@@ -166,54 +162,15 @@ def name_systems(
 
 def unnamed_systems(given: Sequence[str]) -> dict[str, str]:
     """The paths by what was given, for one who only wants to know what is wrong with the files."""
-    return {text: _split(text)[1] for text in given}
+    return {text: split_name(text)[1] for text in given}
 
 
-def _split(text: str) -> tuple[str | None, str]:
-    """The name, if one is given, and the path."""
-    name, equals, path = text.partition("=")
-    return (name, path) if equals and name and path and not os.path.exists(text) else (None, text)
-
-
-def _names(systems: Sequence[tuple[str | None, str]]) -> list[str]:
-    """Every system's name: the given one, or the shortest readable part of its path that no other has."""
-    names = [name or _tail(path, 1, short=True) for name, path in systems]
-    for name in [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        group = [number for number, other in enumerate(names) if other == name and systems[number][0] is None]
-        others = {other for number, other in enumerate(names) if number not in group}
-        for parts in _candidates([systems[number][1] for number in group]):
-            if len(set(parts)) == len(parts) and others.isdisjoint(parts):
-                for number, part in zip(group, parts, strict=True):
-                    names[number] = part
-                break
-    return names
-
-
-def _candidates(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Names for paths whose ends are alike, the most readable first: the end in full, one folder, several parts."""
-    longest = max((len(Path(path).parts) for path in paths), default=0)
-    yield [_tail(path, 1, short=False) for path in paths]
-    for depth in range(2, longest + 1):
-        folders = [_folder(path, depth) for path in paths]
-        if not {"..", os.sep}.intersection(folders):
-            yield folders
-    for length in range(2, longest + 1):
-        for short in (True, False):
-            yield [_tail(path, length, short) for path in paths]
-
-
-def _folder(path: str, depth: int) -> str:
-    """One part of a path, counted from its end; without such a part, what names the file itself."""
-    parts = Path(path).parts
-    return parts[-depth] if depth <= len(parts) else _tail(path, 1, short=True)
-
-
-def _tail(path: str, length: int, short: bool) -> str:
-    """The last parts of a path, without what is around the name in the last of them."""
-    *folders, last = (Path(path).parts or (path,))[-length:]
-    words = last.split(".")
-    while short and len(words) > 1 and _ENDING.fullmatch(words[-1]):
-        words.pop()
-    if short and len(words) > 1 and words[0].lower() in _WORDS_BEFORE:
-        words.pop(0)
-    return "/".join([*folders, ".".join(words)])
+def _names(systems: Sequence[tuple[str, str]]) -> list[str]:
+    """Every system's name: the given one; else its file's, its folder's or the path: the first that no other has."""
+    paths = [Path(os.path.abspath(path)) for _, path in systems]
+    files = [name or path.stem for (name, _), path in zip(systems, paths, strict=True)]
+    folders = ["" if name else path.parent.name for (name, _), path in zip(systems, paths, strict=True)]
+    return [
+        name or (file if files.count(file) == 1 else folder if [*files, *folders].count(folder) == 1 else "") or path
+        for (name, path), file, folder in zip(systems, files, folders, strict=True)
+    ]

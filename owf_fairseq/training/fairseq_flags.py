@@ -166,14 +166,14 @@ def _options(given: Sequence[Given]) -> dict[str, argparse.Action]:
     if "--arch" not in chosen:
         raise InputError("no `arch` is given: the config or its base must name one (`owf params --list` prints ours)")
     problems: list[str] = []
-    known = {option: action for action in options.get_training_parser()._actions for option in action.option_strings}
+    parser = options.get_training_parser()
+    known = {option: action for action in parser._actions for option in action.option_strings}
     for option, one in chosen.items():
-        parser = _Parser(one)
-        parser._add_action(known[option])
-        collect(problems, partial(parser.parse_args, [one.option, *one.values]))
+        single = _Parser(one)
+        single._add_action(known[option])
+        collect(problems, partial(single.parse_args, [one.option, *one.values]))
     if problems:
         raise InputError(problems)
-    parser = options.get_training_parser()
     words = [word for option, one in chosen.items() for word in (option, *one.values)]
     with _refusals(parser, Given("fairseq-train", ())):
         options.parse_args_and_arch(parser, ["", *words], parse_known=True)

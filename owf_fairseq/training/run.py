@@ -205,8 +205,10 @@ def plan(
         added[MAXIMIZE] = ()
     start = find_start(args, given)
     left_out = start.asked if start.followed else ()
-    given = {name: value for name, value in {**given, **added}.items() if name not in left_out}
-    return Training(config, {DATA: (data,), **user_dir, **given}, _parse(data, given), launch, batch, start)
+    wanted = {name: value for name, value in {**given, **added}.items() if name not in left_out}
+    if wanted != given:
+        args = _parse(data, wanted)
+    return Training(config, {DATA: (data,), **user_dir, **wanted}, args, launch, batch, start)
 
 
 def _parse(data: str, given: Mapping[str, Values]) -> argparse.Namespace:

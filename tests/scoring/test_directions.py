@@ -108,7 +108,7 @@ def rename(folders, names):
         ([("base/*.hyp", "out/ref.*"), ("base/*.hyp", "out/*.TGT"), ("wide/*.hyp", "out/*.SRC")], "out"),
         ([("base/*.hyp", "out/*.txt")], "base"),
         ([("base/*.hyp", "out/test.*.TGT"), ("wide/*.hyp", "out/test.*.SRC")], "base"),
-        ([("base/*.hyp", "out/*.reference"), ("wide/*.hyp", "out/*.source")], "base"),
+        ([("base/*.hyp", "out/*.ref"), ("wide/*.hyp", "out/*.src")], "base"),
     ],
 )
 def test_layouts(copies, system, folders, capsys):
