@@ -113,11 +113,11 @@ def _words_and_flags(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _not_there(named: Named) -> list[str]:
-    if not named.model:
-        return [f"'{named.name}=' names no model"]
     if named.is_arch or named.is_exported:
         return []
     missing = [path for path in named.checkpoints if not os.path.isfile(path)]
+    if missing and named.model.endswith("="):
+        return [f"'{named.model}' names no model"]
     if any(os.sep in path or path.endswith(".pt") for path in missing):
         return [f"there is no checkpoint {path}" for path in missing]
     if not missing:
