@@ -43,8 +43,8 @@ class AnalysisSettings:
         """What is wrong with the values, a sentence each, naming the flags."""
         least = [("--k", self.k, 1), ("--sentences", self.sentences, 2), ("--max-tokens", self.max_tokens, 1)]
         problems = [problem for each in least for problem in too_small(*each)]
-        if self.seed is not None and not 0 <= self.seed < 2**32:
-            problems.append(f"`--seed` must be from 0 to {2**32 - 1}, but is {self.seed}")
+        if self.seed is not None and not 0 <= self.seed < 2**31:
+            problems.append(f"`--seed` must be from 0 to {2**31 - 1}, but is {self.seed}")
         if self.capture not in CAPTURES:
             problems.append(f"`--capture` must be {' or '.join(CAPTURES)}, but is '{self.capture}'")
         return problems

@@ -53,8 +53,8 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-LARGEST_NUMBER = 2**32 - 1
-"""Of the numbers on the command line: seeds of numpy go as far."""
+LARGEST_NUMBER = 2**31 - 1
+"""Of the numbers on the command line: what is behind them, in C, holds no larger ones."""
 
 
 def check_numbers(args: argparse.Namespace) -> None:

@@ -34,7 +34,7 @@ def test_all_problems_at_once_and_nothing_is_written(models, texts, tmp_path):
         "`--sentences` must be at least 2, but is 1",
         "`--max-tokens` must be at least 1, but is 0",
         "`--component` is of `--neighbors`",
-        "`--seed` must be from 0 to 4294967295, but is -1",
+        "`--seed` must be from 0 to 2147483647, but is -1",
     ):
         assert said in err, said
     assert [path.name for path in taken.iterdir()] == ["mine.txt"]
@@ -49,7 +49,7 @@ def test_all_problems_at_once_and_nothing_is_written(models, texts, tmp_path):
         (["--neighbors", "1", "--component", "encoder.7.sa"], "model has encoder.0.sa, encoder.0.ffn, encoder.0"),
         (["--neighbors", "1", "--component", "0.sa"], "must begin with encoder. or decoder."),
         (["--no-plots"], "`--no-plots` is of `--output`"),
-        (["--seed", "9" * 30], "`--seed` must be a number from -4,294,967,295 to 4,294,967,295"),
+        (["--seed", "9" * 30], "`--seed` must be a number from -2,147,483,647 to 2,147,483,647"),
         (["--k", "40"], "has 40 sentences that can be used, but `--k` 40 needs at least 41"),
         (["--sentences", "3", "--debiased"], "has 3 sentences that can be used, but `--debiased` needs at least 4"),
         (["--segmentation", "/nowhere"], "/nowhere/segmentation.json can't be read"),
