@@ -14,9 +14,8 @@ cd "$ROOT"
 say "ruff"
 "$VENV/bin/ruff" check .
 "$VENV/bin/ruff" format --check .
-say "mypy"
+say "mypy, import-linter"
 "$VENV/bin/mypy"
-say "imports"
 [ ! -x "$VENV/bin/lint-imports" ] || "$VENV/bin/lint-imports" # Python 3.10 has none
 say "shellcheck"
 "$VENV/bin/shellcheck" -x -P scripts scripts/*.sh scripts/*/*.sh .ci/run
