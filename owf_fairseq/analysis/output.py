@@ -20,7 +20,7 @@ def check_plots(folder: PathLike | None, plots: bool) -> list[str]:
     """What forbids to draw the pictures in the folder, a sentence."""
     if folder is None or not plots or importlib.util.find_spec("matplotlib") is not None:
         return []
-    return ["the pictures of `--output` need matplotlib: `pip install '.[plot]'`, or leave them away with `--no-plots`"]
+    return ["the pictures of `--output` need matplotlib: `pip install '.[plot]'`, or leave them out with `--no-plots`"]
 
 
 def as_json(data: Mapping[str, Any], tables: Mapping[str, Report]) -> str:

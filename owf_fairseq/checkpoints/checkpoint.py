@@ -130,9 +130,9 @@ def _check_kinds(state: Any, name: str) -> None:
     """Refuses what has another form than fairseq's checkpoints, as far as our tools read it."""
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         hint = " but weights alone" if isinstance(state, dict) and _are_tensors(state) else ""
-        raise InputError(f"{name} is no checkpoint of fairseq's{hint}: it has no `model` with the flags beside it")
+        raise InputError(f"{name} is not a fairseq checkpoint{hint}: it has no `model` with the flags beside it")
     if not _are_tensors(state["model"]):
-        raise InputError(f"{name} is no checkpoint of fairseq's: its `model` holds something else than tensors")
+        raise InputError(f"{name} is not a fairseq checkpoint: its `model` holds something else than tensors")
     if state.get("cfg") is None and state.get("args") is None:
         raise InputError(f"{name} has weights, but not the flags of its model (`cfg`): fairseq cannot load it either")
     for path, kinds in _KINDS.items():
@@ -143,7 +143,7 @@ def _check_kinds(state: Any, name: str) -> None:
                 many = isinstance(value, kinds) and type(value) is int
                 shown = "a number of many digits" if many else _a(value)
                 has = "holds" if path[-1] == "*" else "is"
-                raise InputError(f"{name} is no checkpoint of fairseq-train: its `{where}` {has} {shown}")
+                raise InputError(f"{name} is not a checkpoint of fairseq-train: its `{where}` {has} {shown}")
 
 
 def _is_usual(value: object) -> bool:

@@ -163,7 +163,7 @@ def run(args: argparse.Namespace) -> int:
     if args.no_plots and args.output is None:
         problems.append("`--no-plots` is of `--output`, which is not given")
     if args.neighbors is not None and args.output:
-        problems.append("`--neighbors` makes one table, and no folder: leave `--output` away, or name a `--json`")
+        problems.append("`--neighbors` makes one table, and no folder: leave out `--output`, or name a `--json`")
     problems += job.problems()
     prepared = prepare_analysis(args.checkpoints, args.benchmark, args.src, args.ref, settings, warn, problems)
     # what was read beside the checkpoints is known now

@@ -91,7 +91,7 @@ def copy_pairs(
         return None
     problems = rules.problems()
     given = [path for pair in inputs for path in pair]
-    problems += [f"`--input` {os.fspath(path)} is no file" for path in given if not os.path.isfile(path)]
+    problems += [f"`--input` {os.fspath(path)} is not a file" for path in given if not os.path.isfile(path)]
     problems += job.problems()
     if problems:
         raise InputError(problems)

@@ -68,7 +68,7 @@ def load_backend(
     """
     if (backend or backend_of(model)) == FAIRSEQ:
         if os.path.isdir(model):
-            raise InputError(f"`--backend fairseq` needs a checkpoint, but {model} is a folder: leave the flag away")
+            raise InputError(f"`--backend fairseq` needs a checkpoint, but {model} is a folder: leave the flag out")
         from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
         return FairseqBackend.from_checkpoint(model, data, cpu, fp16)

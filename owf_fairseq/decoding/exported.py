@@ -58,10 +58,10 @@ class ExportedModel:
             record = read_object(folder / EXPORT_RECORD)
         except InputError as error:
             raise InputError(
-                f"{folder} is no folder that `owf export` made: its {EXPORT_RECORD} can't be read"
+                f"{folder} is not a folder that `owf export` made: its {EXPORT_RECORD} can't be read"
             ) from error
         if record.get("kind") != "export":
-            raise InputError(f"{folder} is no folder that `owf export` made: its {EXPORT_RECORD} is of another kind")
+            raise InputError(f"{folder} is not a folder that `owf export` made: its {EXPORT_RECORD} is of another kind")
         wrong = wrong_types(record, _ENTRIES)
         wrong += [name for name in ("source", "target") if name not in wrong and not is_plain_name(record[name])]
         wrong += [name for name, kind in _ENTRIES.items() if kind is int and name not in wrong and record[name] < 1]

@@ -216,7 +216,7 @@ def choose_device(cpu: bool, fp16: bool) -> torch.device:
     device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
     if fp16 and device.type == "cpu":
         why = "`--cpu` is given" if cpu else "torch sees none"
-        raise InputError(f"`--fp16` needs a GPU, but {why}: leave `--fp16` away")
+        raise InputError(f"`--fp16` needs a GPU, but {why}: leave out `--fp16`")
     return device
 
 

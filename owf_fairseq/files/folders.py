@@ -92,7 +92,7 @@ def output_folder(path: PathLike, command: str, record: Mapping[str, Any] | None
 
 def _unmakeable(folder: Path) -> list[str]:
     parent = unwritable_folder(folder)
-    return [f"`--output` {folder} can't be made: {parent} is no folder that may be written to"] if parent else []
+    return [f"`--output` {folder} can't be made: {parent} is not a folder that can be written to"] if parent else []
 
 
 def _files(folder: Path) -> set[str]:

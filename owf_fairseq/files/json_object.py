@@ -82,9 +82,9 @@ def _whole(text: str) -> int:
 
 def _fraction(text: str) -> float:
     if not math.isfinite(float(text)):
-        raise ValueError(f"{text[:20]} is no number that can be computed with")
+        raise ValueError(f"{text[:20]} is not a number that can be computed with")
     return float(text)
 
 
 def _no(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

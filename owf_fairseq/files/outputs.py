@@ -43,7 +43,7 @@ def check_output_file(
         return [f"`{flag}` {name} is a folder: name a file"]
     if not os.path.lexists(path):
         folder = unwritable_folder(path)
-        return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"] if folder else []
+        return [f"`{flag}` {name} can't be written: {folder} is not a folder that can be written to"] if folder else []
     if not os.path.isfile(path):
         return []
     problems = replaced_inputs(flag, path, inputs)
@@ -51,7 +51,7 @@ def check_output_file(
         return problems
     folder = unwritable_folder(path)
     if folder:
-        return [f"`{flag}` {name} can't be written: {folder} is no folder that may be written to"]
+        return [f"`{flag}` {name} can't be written: {folder} is not a folder that can be written to"]
     if overwrite or (kind is not None and _kind_of(Path(path)) == kind):
         return []
     return [f"`{flag}` {name} exists: name another file, or replace it with `--overwrite`"]

@@ -116,7 +116,7 @@ def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Resul
                 _add_benchmark(results, data, lengths or data["measurements"][0]["lengths"])
         except (InputError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             unread = isinstance(error, InputError) and isinstance(error.__cause__, OSError)
-            no_result = f"{path} is no JSON of `owf evaluate --json` or `owf benchmark --json`"
+            no_result = f"{path} is not JSON of `owf evaluate --json` or `owf benchmark --json`"
             problems.append(str(error) if unread else no_result)
     if lengths is not None and not problems and not any(one.tokens_per_s for one in results.models.values()):
         problems.append(f"`--lengths` {lengths}: no benchmark among the files has it at batch size 1")

@@ -192,7 +192,7 @@ def test_other_files_are_told_apart(checkpoint, tmp_path):
         (state["model"], "weights alone"),
         ({"model": {"a": 1}}, "something else than tensors"),
         ({"model": state["model"]}, "not the flags of its model"),
-        ([1], "is no checkpoint of fairseq's"),
+        ([1], "is not a fairseq checkpoint"),
     ):
         torch.save(content, text)
         assert reason in problem_of(text)
@@ -219,7 +219,7 @@ def test_another_zip_is_no_damaged_checkpoint(tmp_path):
 def test_what_has_another_form_is_refused(checkpoint, name, value, reason):
     torch.save({**read_checkpoint(checkpoint), name: value}, checkpoint)
     for read_tensors in (True, False):
-        with pytest.raises(InputError, match=f"is no checkpoint of fairseq.*: .*{reason}"):
+        with pytest.raises(InputError, match=f"is not a .*checkpoint.*: .*{reason}"):
             read_checkpoint(checkpoint, read_tensors=read_tensors)
 
 

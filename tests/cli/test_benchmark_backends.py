@@ -121,7 +121,7 @@ def test_what_cannot_be_measured(copier, exported_copier, capsys, tmp_path):
     status, _, err = benchmark(capsys, exported_copier, "--backend", "fairseq", *FAST)
     assert (status, "which `--backend fairseq` can't read" in err) == (2, True)
     status, _, err = benchmark(capsys, tmp_path, *FAST)
-    assert (status, "is no folder that `owf export` made" in err) == (2, True)
+    assert (status, "is not a folder that `owf export` made" in err) == (2, True)
     status, _, err = benchmark(capsys, "owf_tiny", "--predict", "--backend", "ctranslate2")
     assert (status, "`--backend` measures, and `--predict` does not" in err) == (2, True)
     status, _, err = benchmark(capsys, exported_copier, "--data", tmp_path, *FAST)

@@ -48,7 +48,7 @@ def test_a_parent_that_is_a_file_or_read_only(name, run, capsys):
     for place in (run / "file", "/proc/self"):
         assert cli.main(command(name, run, f"{place}/new/out")) == 2
         errors = capsys.readouterr().err
-        assert f"{place} is no folder that may be written to" in errors, errors
+        assert f"{place} is not a folder that can be written to" in errors, errors
         assert "Traceback" not in errors
     assert (run / "file").read_text() == "a file, and no folder"
 

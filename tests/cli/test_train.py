@@ -146,7 +146,7 @@ def test_what_stands_in_the_way_is_told_at_once(owf, folder, monkeypatch):
         "there are no data in data: make them (`owf prepare`), or name them, `--data DIR`",
         "fairseq connects the processes of a SLURM job only through a port that is free on the first node: add "
         "`--distributed-port`, for example 29500",
-        f"`--save-dir` file/model/resolved.yaml can't be written: {folder}/file is no folder that may be written to",
+        f"`--save-dir` file/model/resolved.yaml can't be written: {folder}/file is not a folder that can be written to",
     ]
     assert owf("--fp16", "--dry-run")[0] == 0  # it will run elsewhere
 

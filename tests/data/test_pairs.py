@@ -127,7 +127,7 @@ def test_all_problems_of_the_command_line_are_told_at_once(tmp_path, capsys):
     assert cli.main(["pairs", "--input", paths[0], missing, "--output", *paths, "--limit", "0"]) == 2
     errors = capsys.readouterr().err
     assert "`--limit` must be at least 1" in errors
-    assert f"`--input` {missing} is no file" in errors
+    assert f"`--input` {missing} is not a file" in errors
     assert f"`--output` {paths[0]} is the input" in errors
     assert f"`--output` {paths[1]} exists" in errors
     assert cli.main(["pairs", "--input", *paths, "--output", missing, missing]) == 2

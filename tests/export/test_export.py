@@ -339,4 +339,4 @@ def test_flags_that_do_not_go_with_an_exported_model(exported_copier, tmp_path, 
     assert cli.main(["translate", "--backend", "fairseq", str(exported_copier), "--input", os.devnull]) == 2
     assert "is a folder" in capsys.readouterr().err
     assert cli.main(["translate", str(tmp_path), "--input", os.devnull]) == 2
-    assert "is no folder that `owf export` made" in capsys.readouterr().err
+    assert "is not a folder that `owf export` made" in capsys.readouterr().err

@@ -223,8 +223,8 @@ def test_wrong_files_and_flags(measured, tmp_path, capsys):
     assert cli.main(["report", str(measured[0]), *files, *flags]) == 2
     said = capsys.readouterr().err
     for part in (
-        "other.json is no JSON of",
-        "text is no JSON of",
+        "other.json is not JSON of",
+        "text is not JSON of",
         "missing.json can't be read",
         "both hold the evaluation of 'owf_tiny'",
         "`--table` must be one of sharing, dropping, one_wide, other, custom_sharing, attention, batch_size, but is ",
