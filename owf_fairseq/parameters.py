@@ -49,8 +49,8 @@ class ParameterCount:
             norms (pre-norm) and projections between unequal widths.
         individual_total: of the individual model of the same size with the same flags other than patterns and FFN
             widths, which are the size's own.
-        matching_ffn_dim: d_ff' that gives the total of the individual model, to the nearest integer, in every FFN that
-            is left; None where none is left.
+        matching_ffn_dim: d_ff' that gives the total of the individual model, to the nearest integer, the same in every
+            FFN that is left; None where none is left.
     """
 
     arch: str
@@ -259,16 +259,22 @@ def _block(name: str) -> str:
 def _matching_ffn_dim(model: torch.nn.Module, total: int, individual_total: int) -> int | None:
     """The width at which the model, with this many FFNs, has as many parameters as the individual one.
 
-    An FFN's weights, and the bias of its first matrix, grow in proportion to its width d_ff: the total is a straight
-    line, total(d_ff') = fixed + slope * d_ff'.
+    What of an FFN grows, grows in proportion to its width d_ff: the total is a straight line,
+    total(d_ff') = fixed + slope * d_ff'.
     """
     growing = slope = 0
-    blocks = {id(layer.fc1): (layer.fc1, layer.fc2) for layer in model.modules() if hasattr(layer, "fc1")}
-    for fc1, fc2 in blocks.values():
-        assert isinstance(fc1, torch.nn.Linear)
-        assert isinstance(fc2, torch.nn.Linear)
-        size = fc1.weight.numel() + fc1.bias.numel() + fc2.weight.numel()
-        growing += size
-        slope += size // fc1.out_features
+    seen: set[int] = set()
+    for layer in model.modules():
+        for name in _WIDE_PARAMETERS if hasattr(layer, "fc1") else ():
+            linear, _, kind = name.partition(".")
+            parameter = getattr(getattr(layer, linear), kind, None)
+            if parameter is not None and id(parameter) not in seen:
+                seen.add(id(parameter))
+                growing += parameter.numel()
+                slope += parameter.numel() // layer.fc1.out_features
     room = individual_total - (total - growing)
     return round(room / slope) if slope else None
+
+
+_WIDE_PARAMETERS = ("fc1.weight", "fc1.bias", "fc1.lora_b", "fc2.weight", "fc2.lora_a")
+"""Those of a layer's FFN that grow in proportion to its width."""

@@ -6,10 +6,11 @@ import pytest
 from fairseq import models
 from models_for_tests import TINY_ARCHS, make_model, make_task, parse
 
-from owf_fairseq import flags
+from owf_fairseq import flag_checks
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import flag_name, make_plan
+from owf_fairseq.flags import flag_name
 from owf_fairseq.models import architectures
+from owf_fairseq.plan import make_plan
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, is_decoder_only
 
 USERS = {
@@ -96,7 +97,24 @@ def test_on_the_command_line_bad_usage_is_one_sentence_and_status_2(capsys):
     ("arch", "given", "expected"),
     [
         ("owf_tiny", ["--encoder-ffn", "cycle-7"], ["`--encoder-ffn`", "'cycle-7': 7 blocks for 6 layers"]),
-        ("owf_tiny", ["--decoder-cross-attn", "none"], ["`--decoder-cross-attn`", "cannot be dropped"]),
+        ("owf_tiny", ["--encoder-ffn", "0,0,1"], ["`--encoder-ffn` is '0,0,1'", "3 entries for 6 layers"]),
+        ("owf_tiny", ["--decoder-cross-attn", "none"], ["`--decoder-cross-attn`", "nothing would read the source"]),
+        ("owf_tiny", ["--decoder-cross-attn=-,-,-,-,-,-"], ["`--decoder-cross-attn`", "nothing would read the source"]),
+        ("owf_decoder_only_tiny", ["--decoder-self-attn", "none"], ["nothing would read the source"]),
+        ("owf_decoder_only_tiny", ["--decoder-ffn-widths", "8"], ["one number for each block", "individual`", "6"]),
+        ("owf_tiny", ["--encoder-ffn-widths", "8,16"], ["`--encoder-ffn-widths`", "first use: 6, but is '8,16'"]),
+        ("owf_tiny_cycle_2", ["--encoder-ffn-widths", "8,0"], ["numbers from 1 to 4,194,304", "'8,0'"]),
+        ("owf_tiny_no_enc", ["--encoder-ffn-widths", "8"], ["`--encoder-ffn none`", "first use: 0, but is '8'"]),
+        ("owf_tiny_shared_enc_dec", ["--encoder-ffn-widths", "8"], ["same `--encoder-ffn-widths`", "8 and 128"]),
+        ("owf_tiny", ["--ffn-per-layer", "norm,bais"], ["norm, bias, scale, lora-R", "has 'bais'"]),
+        ("owf_tiny", ["--ffn-per-layer", "lora-0"], ["has 'lora-0'"]),
+        ("owf_tiny", ["--ffn-per-layer", "bias,bias"], ["it has bias twice"]),
+        ("owf_tiny_shared_enc", ["--ffn-per-layer", "lora-65"], ["lora-65", "at most 64", "encoder"]),
+        (
+            "owf_tiny_shared_enc",
+            ["--ffn-per-layer", "scale", "--quant-noise-pq", "0.1"],
+            ["`--quant-noise-pq`", "`--ffn-per-layer` bias, scale or lora"],
+        ),
         ("owf_tiny", ["--ffn-layer-norm", "own"], ["`--ffn-layer-norm`", "shared, per-layer", "'own'"]),
         ("owf_tiny_shared_enc", ["--share-encoder-decoder-ffn"], ["needs `--decoder-ffn shared`", "'individual'"]),
         ("owf_tiny_shared_enc_dec", ["--encoder-ffn-embed-dim", "96"], ["`--encoder-ffn-embed-dim`", "96 and 128"]),
@@ -122,7 +140,7 @@ def test_refused_with_flag_value_and_way_out(arch, given, expected):
 
 def test_all_problems_are_reported_together():
     found = problems(
-        "owf_tiny_shared_enc", "--encoder-ffn", "cycle-4", "--encoder-self-attn", "shred", "--ddp-backend",
+        "owf_tiny_shared_enc", "--encoder-ffn", "cycle-7", "--encoder-self-attn", "shred", "--ddp-backend",
         "fully_sharded", "--encoder-layers-to-keep", "1", "--decoder-ffn", "shared",
     )  # fmt: skip
     named = ["`--encoder-ffn`", "`--encoder-self-attn`", "fully_sharded", "`--encoder-layers-to-keep`"]
@@ -135,7 +153,7 @@ def test_checkpointed_activations_of_shared_blocks_need_legacy_ddp(monkeypatch):
         return make_plan(parse(arch, "--checkpoint-activations", "--ddp-backend", backend))
 
     plan("owf_tiny_shared_enc", "pytorch_ddp")  # one process: nothing to mark ready
-    monkeypatch.setattr(flags, "world_size", lambda: 2)
+    monkeypatch.setattr(flag_checks, "world_size", lambda: 2)
     plan("owf_tiny_shared_enc", "legacy_ddp")
     plan("owf_tiny", "pytorch_ddp")
     plan("owf_tiny_no_dec", "pytorch_ddp")  # dropped, but nothing shared

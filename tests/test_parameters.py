@@ -182,7 +182,7 @@ def test_no_weights_are_allocated(monkeypatch):
         ("owf_tiny", ["--encoder-fnn", "cycle-2"], ["`--encoder-fnn`", "did you mean", "`--encoder-ffn`"]),
         ("owf_tiny", {"encoder_fnn": "cycle-2", "lr": 1}, ["`--encoder-fnn`", "`--encoder-ffn`", "`--lr`"]),
         ("owf_tiny", ["--encoder-layers", "many"], ["`--encoder-layers`", "many"]),
-        ("owf_tiny", ["--encoder-ffn", "cycle-4", "--decoder-ffn", "cicle"], ["`--encoder-ffn`", "`--decoder-ffn`"]),
+        ("owf_tiny", ["--encoder-ffn", "cycle-7", "--decoder-ffn", "cicle"], ["`--encoder-ffn`", "`--decoder-ffn`"]),
         ("owf_tiny", ["--decoder-embed-dim", "32"], ["owf_tiny cannot be built", "`--separate-embeddings`"]),
         ("owf_tiny", ["--encoder-fnn", "cycle-2", "shred"], ["`--encoder-fnn`", "no arch 'shred'"]),
         ("owf_tiny", ["--encoder-attention-heads", "7"], ["`--encoder-attention-heads`", "7 and 64"]),

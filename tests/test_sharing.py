@@ -1,6 +1,8 @@
 """Every pattern by its whole literal list, and what is refused."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.sharing import (
@@ -12,6 +14,7 @@ from owf_fairseq.sharing import (
     arch_name,
     blocks_in_order,
     make_pattern,
+    pattern_text,
     wide_ffn_dim,
 )
 
@@ -28,7 +31,16 @@ PATTERNS = {
     ("cycle-6", 6): [0, 1, 2, 3, 4, 5],
     ("cycle-rev-2", 6): [0, 1, 0, 1, 1, 0],
     ("cycle-rev-3", 6): [0, 1, 2, 2, 1, 0],
+    ("cycle-rev-2", 2): [0, 1],
     ("cycle-rev-3", 12): [0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 1, 0],
+    ("sequence-3", 7): [0, 0, 1, 1, 2, 2, 3],
+    ("sequence-4", 6): [0, 1, 2, 3, 4, 5],
+    ("cycle-4", 6): [0, 1, 2, 3, 0, 1],
+    ("last", 6): [0, 0, 0, 0, 0, 1],
+    ("last", 1): [0],
+    ("middle-2", 6): [None, None, 0, 1, None, None],
+    ("middle-3", 6): [None, 0, 1, 2, None, None],
+    ("middle-6", 6): [0, 1, 2, 3, 4, 5],
     ("sandwich", 6): [0, 1, 1, 1, 1, 2],
     ("sandwich", 3): [0, 1, 2],
     ("sandwich", 2): [0, 1],
@@ -51,7 +63,8 @@ def test_every_strategy_has_a_literal_row():
     ("text", "reason"),
     [
         ("cycle-7", "7 blocks for 6 layers"),
-        ("cycle-4", "4 blocks for 6 layers"),
+        ("cycle-rev-4", "4 blocks for 6 layers (M must divide the number of layers)"),
+        ("middle-7", "7 blocks for 6 layers"),
         ("sequence-0", "'sequence-0'"),
         ("cycle-02", "'cycle-02'"),
         ("cycle-\u0662", "'cycle-"),
@@ -73,15 +86,77 @@ def test_bad_pattern_names_flag_value_and_what_is_allowed(text, reason):
     assert all(strategy.spelling in message for strategy in STRATEGIES.values())
 
 
-def test_attention_cannot_be_dropped():
-    with pytest.raises(InputError, match="cannot be dropped") as error:
-        make_pattern("none", 6, flag="--encoder-self-attn", may_drop=False)
-    assert "none," not in str(error.value)
+EXPLICIT_PATTERNS = {
+    "0,0,1,-,1,2": [0, 0, 1, None, 1, 2],
+    "-,-,-,-,-,-": [None] * 6,
+    "0, 1 ,2,3,4,5": [0, 1, 2, 3, 4, 5],
+    "-,0,0,0,0,-": [None, 0, 0, 0, 0, None],
+}
+
+
+@pytest.mark.parametrize("text", EXPLICIT_PATTERNS)
+def test_explicit_pattern(text):
+    assert make_pattern(text, 6) == EXPLICIT_PATTERNS[text]
+    assert make_pattern(pattern_text(EXPLICIT_PATTERNS[text]), 6) == EXPLICIT_PATTERNS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("0,0,1", "3 entries for 6 layers"),
+        ("0", "1 entry for 6 layers"),
+        ("-", "1 entry for 6 layers"),
+        ("0,0,2,-,2,1", "without gaps, in the order of their first use: give 0,0,1,-,1,2"),
+        ("1,1,1,1,1,1", "give 0,0,0,0,0,0"),
+        ("0,1,1,3,3,3", "give 0,1,1,2,2,2"),
+    ],
+)
+def test_a_wrong_explicit_pattern_says_what_is_wrong(text, reason):
+    with pytest.raises(InputError) as error:
+        make_pattern(text, 6, flag="--encoder-ffn")
+    [problem] = error.value.problems
+    assert problem.startswith(f"`--encoder-ffn` is '{text}'")
+    assert reason in problem
+
+
+@pytest.mark.parametrize(
+    "text", ["0,0,1,,1,2", "0,0,1,x,1,2", "0;0", "0,1,", "-1,0,0,0,0,0", "0,0,0,0,0,\u0660", "1.0"]
+)
+def test_what_is_no_pattern_is_told_all_ways(text):
+    with pytest.raises(InputError, match="must be one of individual, .* or a number for each layer with - for none"):
+        make_pattern(text, 6)
+
+
+@given(st.lists(st.none() | st.integers(0, 7), min_size=1, max_size=12))
+def test_explicit_patterns_are_those_that_number_blocks_by_first_use(numbers):
+    used = list(dict.fromkeys(number for number in numbers if number is not None))
+    if used == sorted(used) and used == list(range(len(used))):
+        assert make_pattern(pattern_text(numbers), len(numbers)) == numbers
+        return
+    with pytest.raises(InputError) as error:
+        make_pattern(pattern_text(numbers), len(numbers))
+    [problem] = error.value.problems
+    meant = make_pattern(problem.rsplit("give ", 1)[1], len(numbers))  # what it advises is allowed, and the same layout
+    same = [[one == other for other in numbers] for one in numbers]
+    assert [[one == other for other in meant] for one in meant] == same
+    assert [number is None for number in meant] == [number is None for number in numbers]
+
+
+@given(st.sampled_from(sorted(STRATEGIES)), st.integers(1, 16), st.integers(1, 17))
+def test_every_strategy_is_an_explicit_pattern(name, layers, blocks):
+    """So that each can be written with numbers, and widths can be listed in the order of its blocks."""
+    text = f"{name}-{blocks}" if STRATEGIES[name].counted else name
+    try:
+        numbers = make_pattern(text, layers)
+    except InputError:
+        assert blocks > layers or layers % blocks
+        return
+    assert make_pattern(pattern_text(numbers), layers) == numbers
 
 
 @pytest.mark.parametrize("numbers", [[0, 0], [0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 4, -1], list(range(7))])
 def test_a_strategy_that_does_not_number_the_layers_is_an_error(monkeypatch, numbers):
-    monkeypatch.setitem(STRATEGIES, "new", Strategy("new", lambda n: numbers, counted=False, drops=False))
+    monkeypatch.setitem(STRATEGIES, "new", Strategy("new", lambda n: numbers, counted=False, divides=False))
     with pytest.raises(ValueError, match="strategy 'new' must give each of 6 layers a number below it or None"):
         make_pattern("new", 6)
 

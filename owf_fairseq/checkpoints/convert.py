@@ -25,9 +25,10 @@ from owf_fairseq.checkpoints.stored_model import (
 )
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.fingerprint import known_data
-from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, flag_name, make_plan
+from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, flag_name
 from owf_fairseq.models.tied_weights import tied_names
 from owf_fairseq.parameters import given_flags, unknown_arch
+from owf_fairseq.plan import make_plan
 from owf_fairseq.sharing import ARCHS, SIZES, arch_name, is_decoder_only
 
 COMMAND = "owf convert"

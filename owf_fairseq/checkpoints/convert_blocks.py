@@ -12,7 +12,7 @@ from torch import Tensor
 from owf_fairseq.checkpoints.combine import FFN, FFN_NAMES, average_ffns, concatenate, different, mean, widen, zero
 from owf_fairseq.checkpoints.stored_model import StoredModel
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import Plan
+from owf_fairseq.plan import Plan
 from owf_fairseq.sharing import Pattern
 
 INITS = ("mean", "concat")

@@ -9,7 +9,7 @@ from typing import Any
 
 from owf_fairseq.checkpoints.naming import named_arch
 from owf_fairseq.checkpoints.stored_model import StoredModel, differing_flags, typed
-from owf_fairseq.flags import make_plan
+from owf_fairseq.plan import make_plan
 from owf_fairseq.sharing import configuration_of
 
 

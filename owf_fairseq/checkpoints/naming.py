@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, make_plan
+from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS
+from owf_fairseq.plan import make_plan
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, wide_ffn_dim
 
 _INDIVIDUAL = {name: FLAG_DEFAULTS[name] for name in (*PATTERN_FLAGS, "share_encoder_decoder_ffn")}

@@ -20,10 +20,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from owf_fairseq.sharing import ARCHS, SIZES, Pattern, configuration_of, is_decoder_only, make_pattern
+from owf_fairseq.per_layer import PerLayer
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, is_decoder_only, make_pattern
 
 if TYPE_CHECKING:
-    from owf_fairseq.flags import HasFlags
+    from owf_fairseq.flag_checks import HasFlags
 
 ENCODER_ATTENTION = "encoder self-attention"
 ENCODER_FFN = "encoder FFN"
@@ -35,23 +36,38 @@ OUTPUT = "output projection"
 
 
 @dataclass(frozen=True)
+class LayerShape:
+    """What of a layer decides how much it computes and reads.
+
+    Attributes:
+        ffn: the width d_ff of the FFN that it uses, 0 where it is dropped.
+        self_attention, cross_attention: whether it has them; an encoder's layer has no cross-attention anyway.
+        scale, lora: what it has of its own in a shared FFN, see ``per_layer.PerLayer``.
+    """
+
+    ffn: int
+    self_attention: bool = True
+    cross_attention: bool = True
+    scale: bool = False
+    lora: int = 0
+
+
+@dataclass(frozen=True)
 class ModelShape:
     """What of a Transformer decides how much it computes and reads.
 
     Attributes:
         encoder_dim, decoder_dim: d_model of the stacks.
-        encoder_ffn, decoder_ffn: for each layer the width d_ff of the FFN that it uses, 0 where it is dropped.
+        encoder, decoder: their layers.
         vocab_size: rows of the output projection.
-        cross_attention: whether the decoder has one.
         decoder_only: whether the decoder's layers read the source as well, and their self-attention sees it.
     """
 
     encoder_dim: int
     decoder_dim: int
-    encoder_ffn: tuple[int, ...]
-    decoder_ffn: tuple[int, ...]
+    encoder: tuple[LayerShape, ...]
+    decoder: tuple[LayerShape, ...]
     vocab_size: int
-    cross_attention: bool = True
     decoder_only: bool = False
 
 
@@ -139,14 +155,16 @@ def shape_of_arch(arch: str, vocab_size: int, ffn_dims: Mapping[str, int] | None
     if configuration.wide:
         dims[size.stacks[0]] = size.wide_ffn_dim
     dims |= ffn_dims or {}
-    ffn = {
-        stack: _widths(make_pattern(str(configuration.flags.get(f"{stack}_ffn", "individual")), number), dims[stack])
-        for stack, number in layers.items()
-    }
     one_stack = is_decoder_only(arch)
-    return ModelShape(
-        size.embed_dim, size.embed_dim, ffn["encoder"], ffn["decoder"], vocab_size, not one_stack, one_stack
-    )
+
+    def stack_of(stack: str) -> tuple[LayerShape, ...]:
+        pattern = make_pattern(str(configuration.flags.get(f"{stack}_ffn", "individual")), layers[stack])
+        return tuple(
+            LayerShape(0 if number is None else dims[stack], cross_attention=stack == "decoder" and not one_stack)
+            for number in pattern
+        )
+
+    return ModelShape(size.embed_dim, size.embed_dim, stack_of("encoder"), stack_of("decoder"), vocab_size, one_stack)
 
 
 def shape_of_flags(args: HasFlags, vocab_size: int) -> ModelShape:
@@ -159,45 +177,51 @@ def shape_of_flags(args: HasFlags, vocab_size: int) -> ModelShape:
     Raises:
         InputError: the flags describe no model.
     """
-    from owf_fairseq.flags import make_plan
+    from owf_fairseq.plan import make_plan
 
     plan = make_plan(args)
-    layers = args.encoder_layers
+    crosses = not (args.no_cross_attention or args.decoder_only)
+    first_of_decoder = args.encoder_layers
+    layers = []
+    for layer, (number, width) in enumerate(zip(plan.ffn, plan.ffn_widths, strict=True)):
+        of_decoder = layer - first_of_decoder
+        own = plan.per_layer if number is not None and plan.ffn.count(number) > 1 else PerLayer()
+        self_attn = plan.encoder_self_attn[layer] if of_decoder < 0 else plan.decoder_self_attn[of_decoder]
+        cross_attn = plan.decoder_cross_attn[of_decoder] if crosses and of_decoder >= 0 else None
+        layers.append(LayerShape(width, self_attn is not None, cross_attn is not None, own.scale, own.lora))
     return ModelShape(
         args.encoder_embed_dim,
         args.decoder_embed_dim,
-        _widths(plan.ffn[:layers], args.encoder_ffn_embed_dim),
-        _widths(plan.ffn[layers:], args.decoder_ffn_embed_dim),
+        tuple(layers[:first_of_decoder]),
+        tuple(layers[first_of_decoder:]),
         vocab_size,
-        cross_attention=not (args.no_cross_attention or args.decoder_only),
-        decoder_only=args.decoder_only,
+        args.decoder_only,
     )
-
-
-def _widths(pattern: Pattern, ffn_dim: int) -> tuple[int, ...]:
-    return tuple(0 if number is None else ffn_dim for number in pattern)
 
 
 def source_operations(shape: ModelShape, workload: Workload) -> list[Operation]:
     """What is done once for a batch: the encoder, and the keys and values that the decoder makes of its output.
 
-    The last layer of a decoder-only model makes keys and values of the source, and nothing else.
+    The last layer of a decoder-only model that attends makes keys and values of the source, and nothing else.
     """
     d, rows = shape.encoder_dim, workload.source_rows
     length = workload.source_length + 1
     attention, ffn = (DECODER_ATTENTION, DECODER_FFN) if shape.decoder_only else (ENCODER_ATTENTION, ENCODER_FFN)
     operations = []
-    for width in shape.decoder_ffn[:-1] if shape.decoder_only else shape.encoder_ffn:
+    layers = shape.encoder
+    if shape.decoder_only:
+        layers = shape.decoder[: max(n for n, layer in enumerate(shape.decoder) if layer.self_attention)]
+    for layer in layers:
         scores = Operation(attention, flops=4 * rows * length * d)
-        operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), scores], attention))
-        if width:
-            operations.append(_ffn(rows, d, width, ffn))
+        if layer.self_attention:
+            operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), scores], attention))
+        if layer.ffn:
+            operations.append(_ffn(rows, d, layer, ffn))
     if shape.decoder_only:
         operations.append(_sum([*[_product(rows, d, d)] * 2, _layer_norm(d)], SOURCE_KEYS))
-    if shape.cross_attention:
-        copies = workload.beam if workload.source_for_each_beam else 1
-        product = _product(rows * copies, d, shape.decoder_dim)
-        operations += [_sum([product] * 2, SOURCE_KEYS)] * len(shape.decoder_ffn)
+    copies = workload.beam if workload.source_for_each_beam else 1
+    product = _product(rows * copies, d, shape.decoder_dim)
+    operations += [_sum([product] * 2, SOURCE_KEYS)] * sum(layer.cross_attention for layer in shape.decoder)
     return operations
 
 
@@ -226,29 +250,38 @@ def step_operations(shape: ModelShape, workload: Workload, position: float | Non
         shared = Operation("", flops=4 * rows * source * d, others=workload.batch_size * source * 2 * d)
         self_cache = _sum([self_cache, shared], "")
     operations = []
-    for width in shape.decoder_ffn:
-        operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), self_cache], DECODER_ATTENTION))
-        if shape.cross_attention:
+    for layer in shape.decoder:
+        if layer.self_attention:
+            operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), self_cache], DECODER_ATTENTION))
+        if layer.cross_attention:
             operations.append(_sum([*[_product(rows, d, d)] * 2, _layer_norm(d), source_cache], CROSS_ATTENTION))
-        if width:
-            operations.append(_ffn(rows, d, width, DECODER_FFN))
+        if layer.ffn:
+            operations.append(_ffn(rows, d, layer, DECODER_FFN))
     logits = rows * shape.vocab_size
     output = Operation(OUTPUT, 2 * logits * d, shape.vocab_size * d, rows * d + 6 * logits)  # has no bias
     return [*operations, output]
 
 
-def _product(rows: float, inputs: int, outputs: int) -> Operation:
-    """A linear layer with bias."""
-    return Operation("", 2 * rows * inputs * outputs, inputs * outputs + outputs, rows * (inputs + outputs))
+def _product(rows: float, inputs: int, outputs: int, bias: bool = True) -> Operation:
+    """A linear layer."""
+    weights = inputs * outputs + (outputs if bias else 0)
+    return Operation("", 2 * rows * inputs * outputs, weights, rows * (inputs + outputs))
 
 
 def _layer_norm(dim: int) -> Operation:
     return Operation("", weights=2 * dim)
 
 
-def _ffn(rows: float, dim: int, width: int, part: str) -> Operation:
+def _ffn(rows: float, dim: int, layer: LayerShape, part: str) -> Operation:
+    width, rank = layer.ffn, layer.lora
     relu = Operation("", others=2 * rows * width)
-    return _sum([_product(rows, dim, width), relu, _product(rows, width, dim), _layer_norm(dim)], part)
+    parts = [_product(rows, dim, width), relu, _product(rows, width, dim), _layer_norm(dim)]
+    if layer.scale:
+        parts.append(Operation("", weights=dim))
+    if rank:
+        parts += [_product(rows, *sides, bias=False) for sides in ((dim, rank), (rank, width))]
+        parts += [_product(rows, *sides, bias=False) for sides in ((width, rank), (rank, dim))]
+    return _sum(parts, part)
 
 
 def _sum(operations: Sequence[Operation], part: str) -> Operation:

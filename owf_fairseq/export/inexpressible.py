@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from owf_fairseq.flags import HasFlags, flag_name
+from owf_fairseq.flag_checks import HasFlags
+from owf_fairseq.flags import flag_name
 
 ACTIVATIONS = {
     "relu": "RELU",

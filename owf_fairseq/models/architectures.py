@@ -12,9 +12,10 @@ from fairseq.models import register_model_architecture
 
 from owf_fairseq.compat import for_any_config, is_parsing
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import READ_OF_EVERY_MODEL, make_plan
+from owf_fairseq.flags import READ_OF_EVERY_MODEL
 from owf_fairseq.models import decoder_only as _decoder_only  # noqa: F401  registers the model
 from owf_fairseq.models.transformer import set_defaults
+from owf_fairseq.plan import make_plan
 from owf_fairseq.sharing import ARCHS, SIZES, Configuration, Size, configuration_of, is_decoder_only, wide_ffn_dim
 
 

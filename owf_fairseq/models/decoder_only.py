@@ -66,21 +66,28 @@ class PrefixStack(TransformerDecoderBase):
             tokens: (N, S), padded on either side.
 
         Returns:
-            For each layer the keys and values, (N, H, S, D); and the padding, (N, S), None where there is none.
+            For each layer that attends the keys and values, (N, H, S, D); and the padding, (N, S), None where there is
+            none.
         """
         padding = self._padding(tokens)
         x = self._embed(tokens, self._positions(tokens))
         keys: list[Tensor] = []
         values: list[Tensor] = []
-        *layers, last = self.layers
-        for layer in layers:
+        last = self._last_attention
+        for layer in self.layers[:last]:
             x, own_keys, own_values, _ = layer(x, None, None, None, padding, False)
-            keys.append(own_keys)
-            values.append(own_values)
-        # nothing of the target sees what the last layer makes of the source
-        for collected, own in zip((keys, values), last.keys_and_values(x), strict=True):
+            if own_keys is not None:
+                keys.append(own_keys)
+                values.append(own_values)
+        # nothing of the target sees what the last layer that attends makes of the source
+        for collected, own in zip((keys, values), self.layers[last].keys_and_values(x), strict=True):
             collected.append(own)
         return keys, values, padding
+
+    @property
+    def _last_attention(self) -> int:
+        """The last layer that attends."""
+        return max(number for number, layer in enumerate(self.layers) if layer.self_attn is not None)
 
     def extract_features(
         self,
@@ -98,7 +105,7 @@ class PrefixStack(TransformerDecoderBase):
             encoder_out: what ``SourceReader`` returned.
             incremental_state: the cache; then the last position alone is read.
             full_context_alignment: target positions see later ones too.
-            alignment_layer: the layer whose weights on the source are returned; the last by default.
+            alignment_layer: the layer whose weights on the source are returned; by default the last that attends.
             alignment_heads: not supported: the weights are the mean over all heads.
 
         Returns:
@@ -114,11 +121,12 @@ class PrefixStack(TransformerDecoderBase):
         x = self._embed(prev_output_tokens, positions)
         source_padding = next(iter(encoder_out["encoder_padding_mask"]), None)
         causal = not step and not full_context_alignment
-        wanted = self.num_layers - 1 if alignment_layer is None else alignment_layer
+        wanted = self._last_attention if alignment_layer is None else alignment_layer
         attention: Tensor | None = None
         inner_states: list[Tensor | None] = [x]
         sources = zip(encoder_out["source_keys"], encoder_out["source_values"], strict=True)
-        for number, (layer, (keys, values)) in enumerate(zip(self.layers, sources, strict=True)):
+        for number, layer in enumerate(self.layers):
+            keys, values = (None, None) if layer.self_attn is None else next(sources)
             x, _, _, on_source = layer(x, keys, values, source_padding, padding, causal, incremental_state)
             inner_states.append(x)
             attention = on_source if number == wanted else attention
@@ -181,9 +189,9 @@ class SourceReader(FairseqEncoder):
             kwargs: other arguments of fairseq's, not looked at.
 
         Returns:
-            For each layer ``source_keys`` and ``source_values``, (N, H, S, D); ``encoder_padding_mask``, (N, S) or
-            nothing; and ``src_lengths``, (B, 1), where B is N until the rows are reordered. ``encoder_out`` is
-            empty, because no layer attends to the last one's output.
+            For each layer that attends ``source_keys`` and ``source_values``, (N, H, S, D); ``encoder_padding_mask``,
+            (N, S) or nothing; and ``src_lengths``, (B, 1), where B is N until the rows are reordered. ``encoder_out``
+            is empty, because no layer attends to the last one's output.
         """
         (stack,) = self._stack
         keys, values, padding = stack.read_source(src_tokens)

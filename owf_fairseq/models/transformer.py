@@ -17,15 +17,21 @@ from fairseq.models.transformer import (
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import MultiheadAttention
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
-from torch import nn
+from torch import Tensor, nn
 
 from owf_fairseq import compat
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import DECODER_ONLY_DEFAULTS, FLAG_DEFAULTS, Plan, SharingFlags, make_plan
+from owf_fairseq.flags import DECODER_ONLY_DEFAULTS, FLAG_DEFAULTS, LIST_FLAGS, SharingFlags, as_text
 from owf_fairseq.models.tied_weights import fill_in, store_once
-from owf_fairseq.modules.attention import attention_in_order, make_cross_attention, make_self_attention
+from owf_fairseq.modules.attention import (
+    IncrementalState,
+    attention_in_order,
+    make_cross_attention,
+    make_self_attention,
+)
 from owf_fairseq.modules.feed_forward import feed_forward_in_order, make_feed_forward
 from owf_fairseq.modules.transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
+from owf_fairseq.plan import Plan, make_plan
 
 
 class LayerBlocks:
@@ -45,8 +51,10 @@ class LayerBlocks:
     ) -> None:
         self.ffn = feed_forward_in_order(
             plan.ffn,
-            lambda layer: make_feed_forward(cfg, cfg.encoder if layer < cfg.encoder.layers else cfg.decoder),
-            share_layer_norm=plan.share_ffn_layer_norm,
+            lambda layer: make_feed_forward(
+                cfg, cfg.encoder if layer < cfg.encoder.layers else cfg.decoder, plan.ffn_widths[layer]
+            ),
+            plan.per_layer,
         )
         self.encoder_self_attn = attention_in_order(
             plan.encoder_self_attn, lambda: make_self_attention(cfg, cfg.encoder)
@@ -112,6 +120,27 @@ class TransformerDecoder(TransformerDecoderBase):
             feed_forward=next(self._blocks.ffn),
         )
         return maybe_checkpointed(layer, cfg)
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, list[Tensor]] | None,
+        incremental_state: IncrementalState | None = None,
+        full_context_alignment: bool = False,
+        alignment_layer: int | None = None,
+        alignment_heads: int | None = None,
+    ) -> Any:
+        """fairseq's; the attention weights are by default those of the last layer that has cross-attention."""
+        if (
+            alignment_layer is None
+        ):  # layers by number: to iterate over them draws from them, with `--decoder-layerdrop`
+            from_last = reversed(range(len(self.layers)))
+            alignment_layer = next(
+                (number for number in from_last if self.layers[number].encoder_attn is not None), None
+            )
+        return super().extract_features(
+            prev_output_tokens, encoder_out, incremental_state, full_context_alignment, alignment_layer, alignment_heads
+        )
 
 
 class SharingModel(TransformerModel):
@@ -208,5 +237,6 @@ def set_defaults(args: Any) -> None:
     if args.decoder_only:
         args.encoder_layers = getattr(args, "encoder_layers", 0)
     for name, default in (DECODER_ONLY_DEFAULTS if args.decoder_only else FLAG_DEFAULTS).items():
-        setattr(args, name, getattr(args, name, default))
+        value = getattr(args, name, default)
+        setattr(args, name, as_text(value) if name in LIST_FLAGS else value)
     base_architecture(args)

@@ -59,10 +59,12 @@ def with_own_cache(attention: MultiheadAttention) -> MultiheadAttention:
     return twin
 
 
-def attention_in_order(numbers: Pattern, make: Callable[[], MultiheadAttention]) -> Iterator[MultiheadAttention]:
-    """The attention of each layer in turn: projections by the pattern, an object and a cache for every layer."""
+def attention_in_order(numbers: Pattern, make: Callable[[], MultiheadAttention]) -> Iterator[MultiheadAttention | None]:
+    """The attention of each layer in turn: projections by the pattern, an object and a cache for every layer.
+
+    None where it is dropped.
+    """
     seen: set[int] = set()
     for attention in blocks_in_order(numbers, lambda layer: make()):
-        assert attention is not None  # attention cannot be dropped
-        yield with_own_cache(attention) if id(attention) in seen else attention
+        yield with_own_cache(attention) if attention is not None and id(attention) in seen else attention
         seen.add(id(attention))

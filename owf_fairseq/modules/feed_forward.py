@@ -6,13 +6,16 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import torch
 from fairseq import utils
 from fairseq.modules import LayerNorm
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from fairseq.modules.quant_noise import quant_noise
 from torch import Tensor, nn
+from torch.nn import functional
 
 from owf_fairseq.modules.residual import ResidualSublayers
+from owf_fairseq.per_layer import PerLayer
 from owf_fairseq.sharing import Pattern, blocks_in_order
 
 
@@ -23,38 +26,81 @@ class FeedForwardBlock(NamedTuple):
     names (``fc1``, ``fc2``, ``final_layer_norm``), so that a state dict is the one that fairseq would write.
     """
 
-    fc1: nn.Module
-    fc2: nn.Module
+    fc1: nn.Linear
+    fc2: nn.Linear
     final_layer_norm: nn.Module
 
 
-def make_feed_forward(cfg: Any, stack: Any) -> FeedForwardBlock:
+def make_feed_forward(cfg: Any, stack: Any, width: int) -> FeedForwardBlock:
     """A new block.
 
     Args:
         cfg: fairseq's TransformerConfig.
-        stack: ``cfg.encoder`` or ``cfg.decoder``, with d_model (``embed_dim``) and d_ff (``ffn_embed_dim``).
+        stack: ``cfg.encoder`` or ``cfg.decoder``, with d_model (``embed_dim``).
+        width: d_ff.
     """
 
-    def linear(input_dim: int, output_dim: int) -> nn.Module:
+    def linear(input_dim: int, output_dim: int) -> nn.Linear:
         layer = nn.Linear(input_dim, output_dim)
-        return quant_noise(layer, cfg.quant_noise.pq, cfg.quant_noise.pq_block_size)
+        noisy: nn.Linear = quant_noise(layer, cfg.quant_noise.pq, cfg.quant_noise.pq_block_size)
+        return noisy
 
     return FeedForwardBlock(
-        fc1=linear(stack.embed_dim, stack.ffn_embed_dim),
-        fc2=linear(stack.ffn_embed_dim, stack.embed_dim),
+        fc1=linear(stack.embed_dim, width),
+        fc2=linear(width, stack.embed_dim),
         final_layer_norm=LayerNorm(stack.embed_dim, export=cfg.export),
     )
 
 
+class LayerLinear(nn.Linear):
+    """A linear layer with the weight of another one, and terms of its own: (W + B A) (s * x) + b.
+
+    Args:
+        shared: whose weight W it has, (O, I), and whose bias b where it has none of its own.
+        bias: a bias of its own, which begins as the shared one. scale: a factor s for each input, 1 at the start.
+        lora: the rank of B A, 0 for none; B is zero at the start.
+    """
+
+    def __init__(self, shared: nn.Linear, *, bias: bool = False, scale: bool = False, lora: int = 0) -> None:
+        nn.Module.__init__(self)  # torch's own would make weights
+        self.in_features, self.out_features = shared.in_features, shared.out_features
+        self.weight = shared.weight
+        self.bias = nn.Parameter(shared.bias.detach().clone()) if bias else shared.bias
+        if scale:
+            self.scale = nn.Parameter(torch.ones_like(shared.weight[0]))
+        if lora:
+            with torch.random.fork_rng(devices=[]):  # the rest of the model gets the weights that it gets without it
+                self.lora_a = nn.Parameter(nn.Linear(self.in_features, lora, bias=False).weight.detach())
+            self.lora_b = nn.Parameter(shared.weight.new_zeros(self.out_features, lora))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (..., I) to (..., O)."""
+        scale, lora_a = getattr(self, "scale", None), getattr(self, "lora_a", None)
+        if scale is not None:
+            x = x * scale
+        y = functional.linear(x, self.weight, self.bias)
+        return y if lora_a is None else y + functional.linear(functional.linear(x, lora_a), self.lora_b)
+
+
 def feed_forward_in_order(
-    numbers: Pattern, make: Callable[[int], FeedForwardBlock], *, share_layer_norm: bool
+    numbers: Pattern, make: Callable[[int], FeedForwardBlock], per_layer: PerLayer
 ) -> Iterator[FeedForwardBlock | None]:
-    """The FFN of each layer in turn, None where it is dropped; with a layer norm of each layer's own if asked for."""
-    for block in blocks_in_order(numbers, make):
-        if block is not None and not share_layer_norm:
-            block = block._replace(final_layer_norm=copy.deepcopy(block.final_layer_norm))
-        yield block
+    """The FFN of each layer in turn, None where it is dropped; where layers share one, with each layer's own terms."""
+    for number, block in zip(numbers, blocks_in_order(numbers, make), strict=True):
+        shared = block is not None and numbers.count(number) > 1
+        yield _with_own_terms(block, per_layer) if block is not None and shared else block
+
+
+def _with_own_terms(block: FeedForwardBlock, per_layer: PerLayer) -> FeedForwardBlock:
+    """The block as one layer has it."""
+    if per_layer.norm:
+        block = block._replace(final_layer_norm=copy.deepcopy(block.final_layer_norm))
+    if per_layer.changes_weights:
+        fc1 = LayerLinear(block.fc1, bias=per_layer.bias, scale=per_layer.scale, lora=per_layer.lora)
+        block = block._replace(fc1=fc1)
+    if per_layer.lora:
+        block = block._replace(fc2=LayerLinear(block.fc2, lora=per_layer.lora))
+    return block
 
 
 class LayerWithFeedForward(ResidualSublayers):

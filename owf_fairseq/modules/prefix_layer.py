@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairseq.modules import LayerNorm
 from torch import Tensor
 
 from owf_fairseq.modules.attention import IncrementalState
@@ -17,14 +16,13 @@ class PrefixLayer(LayerWithFeedForward):
 
     Args:
         cfg: fairseq's TransformerConfig.
-        self_attn: this layer's attention.
+        self_attn: this layer's attention; None drops the sublayer.
         feed_forward: the block that this layer uses; None drops the sublayer.
     """
 
-    def __init__(self, cfg: Any, self_attn: PrefixSelfAttention, feed_forward: FeedForwardBlock | None) -> None:
+    def __init__(self, cfg: Any, self_attn: PrefixSelfAttention | None, feed_forward: FeedForwardBlock | None) -> None:
         super().__init__(cfg, cfg.decoder)
-        self.self_attn = self_attn
-        self.self_attn_layer_norm = LayerNorm(self.embed_dim, export=cfg.export)
+        self.self_attn, self.self_attn_layer_norm = self.with_layer_norm(self_attn, cfg)
         self.use_feed_forward(feed_forward, cfg)
 
     def forward(
@@ -36,12 +34,16 @@ class PrefixLayer(LayerWithFeedForward):
         padding: Tensor | None,
         causal: bool,
         incremental_state: IncrementalState | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
         """Reads one layer further; takes and returns what ``PrefixSelfAttention.forward`` does.
+
+        Without attention there are no keys, no values and no weights.
 
         The parts of the source are arguments of their own, because ``--checkpoint-activations`` looks for tensors
         among the arguments only.
         """
+        if self.self_attn is None:
+            return self.feed_forward(x), None, None, None
         source = None
         if source_keys is not None and source_values is not None:
             source = Source(source_keys, source_values, source_padding)
@@ -52,7 +54,8 @@ class PrefixLayer(LayerWithFeedForward):
         return self.feed_forward(x), keys, values, on_source
 
     def keys_and_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What later positions see of ``x``, (T, B, C): all that is needed of the source in the last layer."""
+        """What later positions see of ``x``, (T, B, C): all that is needed of the source in the last attention."""
+        assert self.self_attn is not None
         keys_and_values: tuple[Tensor, Tensor] = self.self_attn.keys_and_values(
             self.before_sublayer(x, self.self_attn_layer_norm)
         )

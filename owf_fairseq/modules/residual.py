@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from fairseq.modules import LayerNorm, MultiheadAttention
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
+
+Attention = TypeVar("Attention", bound=MultiheadAttention)
 
 
 class ResidualSublayers(nn.Module):
@@ -21,6 +24,10 @@ class ResidualSublayers(nn.Module):
         self.embed_dim = stack.embed_dim
         self.normalize_before = stack.normalize_before
         self.dropout_module = FairseqDropout(cfg.dropout, module_name=self.__class__.__name__)
+
+    def with_layer_norm(self, attention: Attention | None, cfg: Any) -> tuple[Attention | None, Any]:
+        """The attention with a new layer norm for it, or neither where it is dropped."""
+        return attention, None if attention is None else LayerNorm(self.embed_dim, export=cfg.export)
 
     def before_sublayer(self, x: Tensor, layer_norm: nn.Module) -> Tensor:
         """The sublayer's input, (T, B, C)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from fairseq.modules import LayerNorm, MultiheadAttention
+from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from owf_fairseq.compat import EncoderLayerCompat, drop_fast_path_weights
@@ -18,14 +18,13 @@ class TransformerEncoderLayer(LayerWithFeedForward, EncoderLayerCompat):
 
     Args:
         cfg: fairseq's TransformerConfig.
-        self_attn: this layer's attention.
+        self_attn: this layer's attention; None drops the sublayer.
         feed_forward: the block that this layer uses; None drops the sublayer.
     """
 
-    def __init__(self, cfg: Any, self_attn: MultiheadAttention, feed_forward: FeedForwardBlock | None) -> None:
+    def __init__(self, cfg: Any, self_attn: MultiheadAttention | None, feed_forward: FeedForwardBlock | None) -> None:
         super().__init__(cfg, cfg.encoder)
-        self.self_attn = self_attn
-        self.self_attn_layer_norm = LayerNorm(self.embed_dim, export=cfg.export)
+        self.self_attn, self.self_attn_layer_norm = self.with_layer_norm(self_attn, cfg)
         self.use_feed_forward(feed_forward, cfg)
 
     def forward(self, x: Tensor, encoder_padding_mask: Tensor | None, attn_mask: Tensor | None = None) -> Tensor:
@@ -39,6 +38,8 @@ class TransformerEncoderLayer(LayerWithFeedForward, EncoderLayerCompat):
         Returns:
             (T, B, C).
         """
+        if self.self_attn is None:
+            return self.feed_forward(x)
         if attn_mask is not None:
             # fairseq's numbers, and not -inf: a row that sees nothing would become NaN
             hidden = -1e8 if x.dtype == torch.float32 else -1e4
@@ -61,25 +62,21 @@ class TransformerDecoderLayer(LayerWithFeedForward):
 
     Args:
         cfg: fairseq's TransformerConfig.
-        self_attn: this layer's self-attention.
-        encoder_attn: this layer's cross-attention; None without one (``--no-cross-attention``).
+        self_attn: this layer's self-attention; None drops the sublayer.
+        encoder_attn: this layer's cross-attention; None drops the sublayer.
         feed_forward: the block that this layer uses; None drops the sublayer.
     """
 
     def __init__(
         self,
         cfg: Any,
-        self_attn: MultiheadAttention,
+        self_attn: MultiheadAttention | None,
         encoder_attn: MultiheadAttention | None,
         feed_forward: FeedForwardBlock | None,
     ) -> None:
         super().__init__(cfg, cfg.decoder)
-        self.self_attn = self_attn
-        self.self_attn_layer_norm = LayerNorm(self.embed_dim, export=cfg.export)
-        self.encoder_attn = encoder_attn
-        self.encoder_attn_layer_norm: Any = (
-            None if encoder_attn is None else LayerNorm(self.embed_dim, export=cfg.export)
-        )
+        self.self_attn, self.self_attn_layer_norm = self.with_layer_norm(self_attn, cfg)
+        self.encoder_attn, self.encoder_attn_layer_norm = self.with_layer_norm(encoder_attn, cfg)
         self.use_feed_forward(feed_forward, cfg)
         self.need_attn = True
 
@@ -110,18 +107,20 @@ class TransformerDecoderLayer(LayerWithFeedForward):
         Returns:
             (T, B, C); the weights, (B, T, S) or (H, B, T, S), or None; and None, which fairseq's decoder ignores.
         """
-        residual = x
-        x = self.before_sublayer(x, self.self_attn_layer_norm)
-        x, attn = self.self_attn(
-            query=x,
-            key=x,
-            value=x,
-            key_padding_mask=self_attn_padding_mask,
-            incremental_state=incremental_state,
-            need_weights=False,
-            attn_mask=self_attn_mask,
-        )
-        x = self.after_sublayer(x, residual, self.self_attn_layer_norm)
+        attn = None
+        if self.self_attn is not None:
+            residual = x
+            x = self.before_sublayer(x, self.self_attn_layer_norm)
+            x, _ = self.self_attn(
+                query=x,
+                key=x,
+                value=x,
+                key_padding_mask=self_attn_padding_mask,
+                incremental_state=incremental_state,
+                need_weights=False,
+                attn_mask=self_attn_mask,
+            )
+            x = self.after_sublayer(x, residual, self.self_attn_layer_norm)
 
         if self.encoder_attn is not None and encoder_out is not None:
             residual = x

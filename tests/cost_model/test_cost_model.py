@@ -12,6 +12,7 @@ from owf_fairseq.cost_model.cost import (
     DECODER_FFN,
     OUTPUT,
     SOURCE_KEYS,
+    LayerShape,
     ModelShape,
     Workload,
     cost,
@@ -32,6 +33,13 @@ VARIANTS = [
     ["--encoder-embed-dim", "32", "--decoder-embed-dim", "48"],
     ["--encoder-layers", "3", "--decoder-layers", "2", "--decoder-ffn-embed-dim", "70"],
     ["--encoder-ffn", "none", "--decoder-ffn", "sequence-2", "--decoder-self-attn", "shared"],
+    ["--encoder-ffn", "0,0,1,-,1,2", "--encoder-ffn-widths", "16,70,8", "--encoder-self-attn", "middle-4"],
+    ["--decoder-self-attn", "0,-,0,1,-,-", "--decoder-cross-attn=-,0,1,-,0,-", "--decoder-ffn", "last"],
+    [*"--encoder-ffn shared --decoder-ffn cycle-4 --ffn-per-layer norm,bias,scale,lora-3".split()],
+]
+ONE_STACK_VARIANTS = [
+    ["--decoder-self-attn", "0,1,-,0,-,-", "--decoder-ffn", "cycle-2", "--decoder-ffn-widths", "40,24"],
+    ["--decoder-ffn", "shared", "--ffn-per-layer", "scale,lora-2"],
 ]
 
 
@@ -106,7 +114,11 @@ def counted(function):
 
 @pytest.mark.parametrize(
     ("arch", "flags"),
-    [*((arch, []) for arch in TINY_ARCHS + ONE_STACK), *(("owf_tiny", flags) for flags in VARIANTS)],
+    [
+        *((arch, []) for arch in TINY_ARCHS + ONE_STACK),
+        *(("owf_tiny", flags) for flags in VARIANTS),
+        *(("owf_decoder_only_tiny", flags) for flags in ONE_STACK_VARIANTS),
+    ],
 )
 @pytest.mark.usefixtures("plain_attention")
 def test_flops_are_those_that_torch_counts(arch, flags):
@@ -177,7 +189,7 @@ def test_mean_position_gives_the_mean_of_all_steps():
 
 def test_cost_by_hand():
     """One layer each, d = 10, no decoder FFN: every number written out."""
-    shape = ModelShape(10, 10, (30,), (0,), 100)
+    shape = ModelShape(10, 10, (LayerShape(30),), (LayerShape(0),), 100)
     found = cost(shape, Workload(batch_size=2, beam=3, source_length=4, target_length=6), precision="float16")
     attention, ffn = 4 * (100 + 10) + 20, 2 * 300 + 30 + 10 + 20
     assert found.encoder_bytes == 2 * (attention + ffn + 2 * 110)

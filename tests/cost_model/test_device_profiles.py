@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from owf_fairseq.cost_model import device_profiles
-from owf_fairseq.cost_model.cost import ModelShape, Workload, shape_of_arch, source_operations, step_operations
+from owf_fairseq.cost_model.cost import (
+    LayerShape,
+    ModelShape,
+    Workload,
+    shape_of_arch,
+    source_operations,
+    step_operations,
+)
 from owf_fairseq.cost_model.device_profiles import PROFILES, V100, V100_ROOFLINE, DeviceProfile
 from owf_fairseq.speed import calibration
 
@@ -21,7 +28,7 @@ def speed_ups(profile, shape=WIDE, **workload):
 
 def test_seconds_by_hand():
     """A device so slow in FLOPs that they alone count, and one so slow in bytes."""
-    shape, workload = ModelShape(8, 8, (16, 16), (0, 16), 50), Workload(3, 2, 4, 5)
+    shape, workload = ModelShape(8, 8, (LayerShape(16),) * 2, (LayerShape(0), LayerShape(16)), 50), Workload(3, 2, 4, 5)
     source, step = source_operations(shape, workload), step_operations(shape, workload)
     flops = sum(operation.flops for operation in source) + 6 * sum(operation.flops for operation in step)
     moved = sum(operation.bytes("float32") for operation in source) + 6 * sum(

@@ -6,7 +6,7 @@ import pytest
 import torch
 from models_for_tests import TINY_ARCHS, all_weights, make_batch, make_model, parse, reference_logits, untied_flags
 
-from owf_fairseq.flags import make_plan
+from owf_fairseq.plan import make_plan
 
 NORMS = {"post-norm": [], "pre-norm": ["--encoder-normalize-before", "--decoder-normalize-before"]}
 SHARING = [arch for arch in TINY_ARCHS if make_plan(parse(arch)).shares]
