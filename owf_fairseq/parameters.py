@@ -271,7 +271,7 @@ def _matching_ffn_dim(model: torch.nn.Module, total: int, individual_total: int)
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 growing += parameter.numel()
-                slope += parameter.numel() // layer.fc1.out_features
+                slope += parameter.numel() // layer.fc1.out_features  # type: ignore[union-attr]
     room = individual_total - (total - growing)
     return round(room / slope) if slope else None
 

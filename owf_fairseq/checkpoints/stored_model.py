@@ -312,4 +312,8 @@ def differing_flags(args: Namespace, arch: str) -> dict[str, Any]:
 
 def typed(flags: Mapping[str, Any]) -> list[str]:
     """Flags as they are typed: ``--share-all-embeddings``, ``--encoder-ffn cycle-2``."""
-    return [flag_name(name) + ("" if value is True else f" {value}") for name, value in flags.items()]
+    words = []
+    for name, value in flags.items():
+        between = "=" if str(value).startswith("-,") or value == "-" else " "  # a word that begins with - is a flag
+        words.append(flag_name(name) + ("" if value is True else f"{between}{value}"))
+    return words
