@@ -187,6 +187,8 @@ def _untied(source: StoredModel, kept: dict[str, Any], *, plain: bool) -> Namesp
         setattr(args, name, max(used, default=_ADDED_WIDTH if plain else getattr(source.args, name)))
         if len(set(used)) > 1 and not plain:
             setattr(args, f"{stack}_ffn_widths", as_text(used))
+    if source.args.decoder_only:
+        args.encoder_ffn_embed_dim = args.decoder_ffn_embed_dim  # which fairseq reads of every model
     ARCH_CONFIG_REGISTRY[arch](args)
     return args
 
