@@ -80,11 +80,14 @@ find_python() {
   usage_error "no Python 3.10, 3.11 or 3.12 found: install one, or name it: PYTHON=/path/to/python3.11 bash $0"
 }
 
+# constraints: the file of tested versions for this machine's GPUs.
+constraints() { "$VENV/bin/python" "$ROOT/owf_fairseq/doctor/gpus.py"; }
+
 # ensure_venv [EXTRAS]: makes the virtual environment and installs the checkout into it, with the tested versions.
-# Does nothing when that was done before with the same pyproject.toml and constraints.txt.
+# Does nothing when that was done before with the same pyproject.toml and constraints.
 ensure_venv() {
   local mark=$VENV/.installed${1:+-$1} python start=$SECONDS state
-  state=$(cat "$ROOT/pyproject.toml" "$ROOT/constraints.txt" | cksum)
+  state=$(cat "$ROOT/pyproject.toml" "$ROOT"/constraints*.txt | cksum)
   if [ "$(head -n 1 "$mark" 2>/dev/null)" = "$state" ]; then
     say "installed in $VENV (took $(minutes "$(tail -n 1 "$mark")"))"
     return
@@ -100,8 +103,8 @@ ensure_venv() {
     11 | 12) ;;
     *) fail "$VENV must have Python 3.10, 3.11 or 3.12 that runs: remove the folder, and it is made again" ;;
   esac
-  say "installing into $VENV"
-  "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/constraints.txt" -e "$ROOT${1:+[$1]}"
+  say "installing into $VENV, with the versions of $(constraints)"
+  "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/$(constraints)" -e "$ROOT${1:+[$1]}"
   printf '%s\n' "$state" $((SECONDS - start)) >"$mark.tmp"
   mv "$mark.tmp" "$mark"
   say "installation: $(minutes $((SECONDS - start)))"
