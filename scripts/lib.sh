@@ -33,9 +33,9 @@ command_not_found_handle() {
 }
 
 # split_words "$@": $NAMES, the words before the first flag, without folder and .yaml; $MODELS, NAME=RUN/NAME for each;
-# and $FLAGS, the rest.
+# $FLAGS, the rest; and $NOTES, flags of `owf report`: what it is to say of the training text.
 split_words() {
-  NAMES=() MODELS=()
+  NAMES=() MODELS=() NOTES=()
   while [ $# -gt 0 ] && [[ $1 != -* ]]; do
     NAMES+=("$(basename "$1" .yaml)")
     shift
@@ -43,6 +43,8 @@ split_words() {
   for name in "${NAMES[@]}"; do MODELS+=("$name=$RUN/$name"); done
   # shellcheck disable=SC2034  # the scripts read it
   FLAGS=("$@")
+  # shellcheck disable=SC2034
+  [ ! -e "$RUN/raw/notes.txt" ] || mapfile -t NOTES < <(sed 's/^/--note=/' "$RUN/raw/notes.txt")
   [ ${#NAMES[@]} -gt 0 ] || usage_error "name at least one model, before all flags; see --help"
 }
 
