@@ -225,6 +225,10 @@ def test_a_table_from_the_text(scripts):
     assert [parse(one).limit for one in text] == [300, None, None]
     assert parse(prepare).vocab_size == 200
     assert scripts.commands("reproduce_tables.sh", *words, PREPARED="yes") == [check, walk]
+    large = ["--table", "one_wide", "--dataset", "wmt22_en_de"]
+    commands = scripts.commands("reproduce_tables.sh", *large, WITHOUT="Tilde-* A")
+    (fetch,) = (command for command in commands if command[1].endswith("/fetch_corpora.py"))
+    assert fetch[-2:] == ["--without=Tilde-*", "--without=A"]
     assert len(scripts.commands("reproduce_tables.sh", *words, "--dry-run")) == 2
     refused = scripts.call("reproduce_tables.sh", *words, FAIL="owf")
     assert refused.returncode != 0
