@@ -89,6 +89,7 @@ def prefetch(names: Iterable[str], root: Path, jobs: int = 4, patience: Patience
     Raises:
         InputError: mtdata is not installed, or doesn't know a corpus; or another process fetches into the same cache.
     """
+    root.mkdir(parents=True, exist_ok=True)  # mtdata makes no folder but the last, when it is imported
     entries = find_entries(names)
     from mtdata.cache import Cache, headers
 
@@ -102,7 +103,6 @@ def prefetch(names: Iterable[str], root: Path, jobs: int = 4, patience: Patience
     missing = {url: path for url, path in places.items() if not (path.exists() and cache.get_flag_file(path).exists())}
     if not missing:
         return {}
-    root.mkdir(parents=True, exist_ok=True)
     with (
         locked(root / ".fetching", f"another process is fetching into {root}: wait for it"),
         Progress("MB", None, label="fetched") as progress,

@@ -127,7 +127,7 @@ class Downloader:
                 for block in answer.raw.stream(_BLOCK, decode_content=False):
                     file.write(block)
                     self.advance(len(block))
-            length = answer.headers.get("Content-Length")
+            length = answer.headers.get("Content-Length")  # which urllib3 itself compares from its version 2 on only
             if length is not None and _size(part) != have + int(length):
                 raise requests.ConnectionError(f"the connection broke off after {_size(part):,} bytes")
 

@@ -10,6 +10,12 @@ from scripts_for_tests import lines_of
 RECIPES = REPOSITORY / "scripts"
 
 LIST = """
+import os
+from pathlib import Path
+
+from owf_fairseq.data.corpora import prefetch
+
+assert prefetch([], Path(os.environ["MTDATA"])) == {}
 from mtdata.index import Index
 print(*(entry.did for entry in Index.get_instance().get_entries()), sep="\\n")
 """
@@ -28,7 +34,7 @@ def corpora():
 
 def test_mtdata_knows_every_corpus(tmp_path):
     # in a process of its own, because mtdata reads where to keep its index when it is imported
-    environment = {**os.environ, "MTDATA": str(tmp_path)}
+    environment = {**os.environ, "MTDATA": str(tmp_path / "run/cache")}
     done = subprocess.run([sys.executable, "-c", LIST], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     known = set(done.stdout.split())
