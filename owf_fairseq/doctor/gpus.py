@@ -20,8 +20,8 @@ Read from the wheels for Linux: 2.10.0 is built with CUDA 12.8 for sm_70 and lat
 CUDA 13.0, which no longer knows sm_70, for sm_75 and later.
 """
 
-V100, NEXT = (7, 0), (7, 5)
-"""Compute capabilities: the oldest of torch for CUDA 12, and the oldest of torch for CUDA 13."""
+OLDEST_FOR_CUDA12, OLDEST_FOR_CUDA13 = (7, 0), (7, 5)
+"""Compute capabilities: of a V100, and of the GPUs after it."""
 
 QUESTION = ("nvidia-smi", "--query-gpu=compute_cap,name", "--format=csv,noheader")
 
@@ -58,7 +58,7 @@ def driver_gpus() -> tuple[Gpu, ...]:
 
 def needs_older_torch(gpus: Sequence[Gpu]) -> bool:
     """Whether there is a GPU that torch for CUDA 12 runs on and torch for CUDA 13 doesn't."""
-    return any(V100 <= gpu.capability < NEXT for gpu in gpus)
+    return any(OLDEST_FOR_CUDA12 <= gpu.capability < OLDEST_FOR_CUDA13 for gpu in gpus)
 
 
 def constraints(gpus: Sequence[Gpu]) -> str:
