@@ -15,6 +15,9 @@ from owf_fairseq.sharing import SIZES, arch_name
 
 RESULTS = Path(__file__).with_name("results.tsv")
 SIMILARITY_TABLE = "similarity"
+BATCH_SIZES_TABLE = "batch_size"
+"""The tables of the paper whose models are rows of other tables."""
+
 BATCH_SIZES_FILE = Path(__file__).with_name("batch_sizes.tsv")
 SIMILARITY = Path(__file__).with_name("similarity.tsv")
 

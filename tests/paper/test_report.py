@@ -6,9 +6,10 @@ import pytest
 
 from owf_fairseq import cli
 from owf_fairseq.errors import InputError
+from owf_fairseq.model_names import arch_of_name
 from owf_fairseq.paper import rows as paper
-from owf_fairseq.paper.report import BATCH_SIZES_TABLE, report, tables_of_the_paper
-from owf_fairseq.paper.results import Ours, Results, arch_of_name, read_results
+from owf_fairseq.paper.report import report, tables_of_the_paper
+from owf_fairseq.paper.results import Ours, Results, read_results
 from owf_fairseq.sharing import SIZES
 from owf_fairseq.tables import Report
 
@@ -76,7 +77,7 @@ def test_the_table_of_batch_sizes(measured):
     entries = {
         (e["name"], e["batch_size"]): e["ratio"]["median"] for e in json.loads(speed.read_text())["measurements"]
     }
-    made = report(read_results([speed]), BATCH_SIZES_TABLE)
+    made = report(read_results([speed]), paper.BATCH_SIZES_TABLE)
     assert list(made.header) == ["batch", "owf_tiny", "paper", "owf_tiny_one_wide_ffn", "paper", "speed-up, %", "paper"]
     assert [row[0] for row in made.rows] == [str(2**n) for n in range(10)]
     ratio = entries["owf_tiny_one_wide_ffn", 2]
@@ -86,7 +87,7 @@ def test_the_table_of_batch_sizes(measured):
 
 @pytest.mark.parametrize("table", tables_of_the_paper())
 def test_every_table_has_the_papers_rows_and_every_arch_its_own(table):
-    if table == BATCH_SIZES_TABLE:
+    if table == paper.BATCH_SIZES_TABLE:
         return
     of_paper = [row for row in paper.rows() if row.table == table]
     models = {}
@@ -209,8 +210,7 @@ def test_a_model_whose_own_ffns_are_wider_has_no_row(measured, tmp_path):
 
 def test_a_file_that_is_named_twice_counts_once(measured):
     once, twice = (read_results([measured[1]] * times) for times in (1, 2))
-    assert twice.notes == once.notes
-    assert len(twice.batch_sizes) == len(once.batch_sizes)
+    assert len(twice.benchmarks) == len(once.benchmarks) == 1
 
 
 def test_wrong_files_and_flags(measured, tmp_path, capsys):
@@ -233,4 +233,4 @@ def test_wrong_files_and_flags(measured, tmp_path, capsys):
         assert part in said
     assert (tmp_path / "mine").read_text() == "mine"
     with pytest.raises(InputError, match="needs a benchmark"):
-        report(read_results([measured[0]]), BATCH_SIZES_TABLE)
+        report(read_results([measured[0]]), paper.BATCH_SIZES_TABLE)
