@@ -37,7 +37,7 @@ def by_size(archs: Mapping[str, str | None]) -> Baselines:
 
 def by_order(names: Sequence[str], baselines: Collection[str]) -> Baselines:
     """The last of the baselines that stands before a model, or the first of them where none does."""
-    current = next(name for name in names if name in baselines)
+    current = next((name for name in names if name in baselines), "")
     found = {}
     for name in names:
         current = name if name in baselines else current
