@@ -45,7 +45,7 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
         InputError: the results are not for this table.
     """
     if table == BATCH_SIZES_TABLE:
-        return batch_size_report(results)
+        return batch_size_report(results, only_ours)
     of_paper = rows_of_table(table)
     left = dict(results.models)
     pairs: list[tuple[PaperRow | None, Ours | None]] = []
@@ -188,7 +188,7 @@ def _sizes(pairs: Sequence[tuple[PaperRow | None, Ours | None]]) -> list[str]:
     return [f"ours are of size {ours}, the paper's of size {theirs}" for ours, theirs in other]
 
 
-def batch_size_report(results: Results) -> Report:
+def batch_size_report(results: Results, only_ours: bool = False) -> Report:
     """The paper's table of batch sizes: the individual model, One Wide FFN, and how much faster that is."""
     key = configuration_key("big", "one_wide_ffn", 49_152)
     own = individual_models({name: model.arch for name, model in results.models.items()})
@@ -206,7 +206,7 @@ def batch_size_report(results: Results) -> Report:
     paper = {row.batch_size: row for row in batch_rows()}
     header = ("batch", base.name, "paper", wide.name, "paper", "speed-up, %", "paper")
     body, data = [], []
-    for size in sorted({*paper, *(size for _, size in found)}):
+    for size in sorted({*(() if only_ours else paper), *(size for _, size in found)}):
         row = paper.get(size)
         ours = [found.get((model.name, size)) for model in (base, wide)]
         rates = [one["tokens_per_s"] if one else None for one in ours]
