@@ -51,12 +51,12 @@ def choose(archs: Mapping[str, str | None], baselines: Sequence[str], sizes: boo
     Args:
         archs: see `individual_models`.
         baselines: names, of ``--baseline``; the first model if there are none.
-        sizes: whether ``--by-size`` is given.
+        sizes: whether ``--by-size`` is given, which holds where no baseline is named.
 
     Raises:
         InputError: a baseline is none of the models.
     """
-    if sizes:
+    if sizes and not baselines:
         return by_size(archs)
     problems = [
         f"`--baseline` {name} is none of the models: {', '.join(archs)}" for name in baselines if name not in archs
@@ -64,13 +64,6 @@ def choose(archs: Mapping[str, str | None], baselines: Sequence[str], sizes: boo
     if problems:
         raise InputError(problems)
     return by_order([*archs], baselines or [*archs][:1])
-
-
-def both_flags(baselines: Sequence[str], sizes: bool) -> list[str]:
-    """The problem of a command line that has ``--baseline`` and ``--by-size``."""
-    if baselines and sizes:
-        return ["`--baseline` and `--by-size` both say what is compared with what: leave one of them out"]
-    return []
 
 
 def compared_with(baselines: Mapping[str, str], name: str) -> str | None:

@@ -33,7 +33,7 @@ command_not_found_handle() {
 }
 
 # split_words "$@": $NAMES, the words before the first flag, without folder and .yaml; $MODELS, NAME=RUN/NAME for each;
-# and $FLAGS, the rest.
+# and $FLAGS, the rest. For evaluate.sh: $SCORING, those of `owf evaluate`; $TIMING, of `owf benchmark`, $SPEED among them.
 split_words() {
   NAMES=() MODELS=()
   while [ $# -gt 0 ] && [[ $1 != -* ]]; do
@@ -41,8 +41,11 @@ split_words() {
     shift
   done
   for name in "${NAMES[@]}"; do MODELS+=("$name=$RUN/$name"); done
-  # shellcheck disable=SC2034  # the scripts read it
-  FLAGS=("$@")
+  # shellcheck disable=SC2034  # the scripts read them
+  FLAGS=("$@") SCORING=() TIMING=()
+  [ "${SPEED:-all}" = all ] || TIMING=(--sentences "$SPEED")
+  for word; do [ "$word" = --fp16 ] || SCORING+=("$word"); done
+  for word; do [[ $word != --@(fp16|cpu) ]] || TIMING+=("$word"); done
   [ ${#NAMES[@]} -gt 0 ] || usage_error "name at least one model, before all flags; see --help"
 }
 

@@ -106,7 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by-size",
         action="store_true",
         default=None,
-        help="speeds are relative to the individual model of the same size, as in the paper; without one, to the first",
+        help="without --baseline: speeds are relative to the individual model of the same size, as in the paper, or "
+        "else to the first",
     )
     how.add_argument("--cpu", action="store_true", default=None, help="use no GPU")
     how.add_argument("--fp16", action="store_true", default=None, help="half precision, on a GPU")

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by-size",
         action="store_true",
-        help="in place of --baseline: compare each with the individual model of its own size, as in the paper, where "
+        help="without --baseline: compare each with the individual model of its own size, as in the paper, where "
         "names say it as those of configs do: base_no_dec with base, big_no_dec with big; others with the first",
     )
     parser.add_argument(

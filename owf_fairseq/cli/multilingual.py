@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     measure.add_argument(
         "--by-size",
         action="store_true",
-        help="or to the individual model of the same size, as in the paper; without one, to the first",
+        help="or, without --baseline, to the individual model of the same size, as in the paper, or else to the first",
     )
     measure.add_argument("--direction", required=True, metavar="SRC-TGT", help="as in de-en")
     measure.add_argument("--input", required=True, metavar="FILE", help="text to translate, UTF-8")

@@ -42,7 +42,7 @@ def evaluate(
             with a model that is reference-free.
         source: file; COMET needs it.
         baselines: names or paths of systems; each is compared with the last of them that stands before it.
-        sizes: compare each with the individual model of its own size instead, as the names say it.
+        sizes: without baselines, compare each with the individual model of its own size, as the names say it.
         language: of the target side, for BLEU's tokenizer.
         settings: the metrics and their settings.
         warn: is told what looks wrong, before anything is fetched or scored.

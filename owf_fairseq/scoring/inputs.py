@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.baselines import Baselines, both_flags, by_order, by_size
+from owf_fairseq.baselines import Baselines, by_order, by_size
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import read_lines
 from owf_fairseq.files.visible import shown
@@ -125,7 +125,7 @@ def name_systems(
         given: each a path, of a file or a folder, or ``NAME=PATH``.
         baselines: the names or the paths of some of them; a single one may be another one.
         kind: of what the paths name.
-        sizes: compare each with the individual model of its own size, as the names say it.
+        sizes: without baselines, compare each with the individual model of its own size, as the names say it.
 
     Returns:
         The paths by name, the first baseline before all others; and the baselines, none if nothing asks for them.
@@ -135,8 +135,7 @@ def name_systems(
     """
     systems = [split_name(text) for text in given]
     names = _names(systems)
-    problems = both_flags(baselines, sizes)
-    wanted = []
+    problems, wanted = [], []
     for baseline in baselines:
         name, path = split_name(baseline)
         found = [
@@ -159,10 +158,8 @@ def name_systems(
     if problems:
         raise InputError(problems)
     found_paths = {name: path for name, (_, path) in zip(names, systems, strict=True)}
-    if sizes:
-        return found_paths, by_size({name: arch_of_name(name)[0] for name in found_paths})
     if not wanted:
-        return found_paths, {}
+        return found_paths, by_size({name: arch_of_name(name)[0] for name in found_paths}) if sizes else {}
     first = names[min(wanted)]
     found_paths = {first: found_paths[first], **found_paths}
     return found_paths, by_order([*found_paths], [names[number] for number in wanted])

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from owf_fairseq.baselines import Baselines, both_flags, choose
+from owf_fairseq.baselines import Baselines, choose
 from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError, Warn, collect, too_small
@@ -123,7 +123,6 @@ def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: Ben
         for name in options.unpacked or ()
         if name not in names
     ]
-    problems += both_flags(options.baseline, options.by_size)
     collect(problems, lambda: choose({one.short: None for one in named}, options.baseline, False))
     candidates = []
     if options.input is not None:
