@@ -10,6 +10,7 @@ from owf_fairseq.errors import InputError
 from owf_fairseq.recipes.datasets import direction_flags
 from owf_fairseq.recipes.recipe import Recipe
 from owf_fairseq.recipes.tables import Walk
+from owf_fairseq.scoring.inputs import name_systems
 
 ONE_WIDE = (
     "small small_shared_enc_no_dec small_shared_enc_no_dec_512 small_one_wide_ffn small_shared_enc_no_dec_2048".split()
@@ -91,6 +92,17 @@ def test_directions_are_not_guessed_where_they_are_given():
     assert direction_flags(["--langs=a,b"]) == ["--lang-pairs", "a-b,b-a"]
     assert direction_flags(["--langs", "a,b", "--lang-pairs", "a-b"]) == []
     assert direction_flags(["--cpu"]) == []
+
+
+def test_each_row_of_a_table_is_compared_with_its_own_size():
+    """In the table of other architectures: the rows' names say it, for scores and speeds alike."""
+    _, (train, *_, evaluate, benchmark, _) = parsed(dataset="wmt22_en_de", table="other", fp32=True)
+    assert benchmark.by_size
+    _, baselines = name_systems(evaluate.hypotheses, evaluate.baseline, sizes=evaluate.by_size)
+    own = {name: [*baselines.values()].count(name) for name in baselines.values()}
+    assert own == {"base": 3, "decoder_only": 3, "deep_shallow": 3}
+    assert all(name.startswith(baseline) for name, baseline in baselines.items())
+    assert len(train.configs) == len(baselines)
 
 
 def test_batch_sizes_are_one_benchmark_of_two_trained_models():
