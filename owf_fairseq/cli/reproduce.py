@@ -58,6 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sentences", type=int, metavar="N", help="of the test set, from its start (default: all)")
     parser.add_argument(
+        "--metrics",
+        nargs="+",
+        default=[],
+        metavar="METRIC",
+        help="as `owf evaluate` takes them (default: the paper's; COMET only if it is installed)",
+    )
+    parser.add_argument(
         "--speed",
         metavar="N",
         help="sentences of the test set that the speed is measured on, from its start, or `all` (default: all, as in "
@@ -119,6 +126,7 @@ def run(args: argparse.Namespace) -> int:
             tuple(args.seeds),
             args.capture,
             args.overwrite,
+            tuple(args.metrics),
         )
     )
     for command in walk.commands():

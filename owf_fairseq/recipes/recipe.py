@@ -38,6 +38,7 @@ class Recipe:
         seeds: of the similarity tables' first row: the baseline's, then the benchmark's.
         capture: as ``owf similarity`` takes it.
         overwrite: do again what was done with other settings, and all that is done without a training.
+        metrics: that translations are scored with; the paper's if there are none.
     """
 
     dataset: str
@@ -54,6 +55,7 @@ class Recipe:
     seeds: tuple[int, ...] = (2, 3)
     capture: str = CAPTURES[0]
     overwrite: bool = False
+    metrics: tuple[str, ...] = ()
 
     def speed_sentences(self, on_gpu: bool) -> int | None:
         """How many sentences the speed is measured on; None for all.

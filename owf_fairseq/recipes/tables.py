@@ -241,7 +241,7 @@ class Walk:
 
     def _scoring(self) -> list[str]:
         return [
-            *("--by-size", "--metrics", *metrics(self.recipe.dataset), *self._cpu),
+            *("--by-size", "--metrics", *(self.recipe.metrics or metrics(self.recipe.dataset)), *self._cpu),
             *("--json", str(self.run / "scores.json"), *self._overwrite),
         ]
 

@@ -60,6 +60,7 @@ def test_other_data_have_their_own_rows_and_metrics():
     assert (args[-1].table, args[-1].pair) == ("other", "en-ro")
     assert args[0].fp32
     assert args[0].folder == "runs/wmt16_en_ro"  # the config's
+    assert parsed(dataset="wmt16_en_ro", fp32=True, metrics=("chrf",))[1][-3].metrics == ["chrf"]
     _, args = parsed(dataset="quickstart", training=("--source-lang", "en", "--target-lang", "ja"))
     evaluate = args[-3]
     assert (evaluate.tokenize, evaluate.target_lang, evaluate.src) == (
