@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from owf_fairseq.errors import InputError
@@ -70,3 +71,13 @@ def checkpoints_of(model: str) -> list[str]:
         files.append(os.pathsep.join(parts[:end]))
         parts = parts[end:]
     return files
+
+
+def arch_of_name(name: str) -> tuple[str | None, int | None]:
+    """The arch and the width that a name says, such as ``owf_big_shared_enc_24576``; with or without ``owf_``."""
+    found = re.fullmatch(r"(?:owf_)?(.+?)(?:_(\d{2,}))?", name)
+    for text, dim in ((name, None), (found[1], found[2])) if found else ():
+        arch = text if text.startswith("owf_") else f"owf_{text}"
+        if arch in ARCHS:
+            return arch, int(dim) if dim else None
+    return None, None

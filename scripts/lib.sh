@@ -33,7 +33,8 @@ command_not_found_handle() {
 }
 
 # split_words "$@": $NAMES, the words before the first flag, without folder and .yaml; $MODELS, NAME=RUN/NAME for each;
-# $FLAGS, the rest; and $NOTES, flags of `owf report`: what it is to say of the training text.
+# $FLAGS, the rest; $NOTES, flags of `owf report`: what it is to say of the training text. For evaluate.sh: $SCORING, flags
+# of `owf evaluate`; $TIMING, of `owf benchmark`, $SPEED among them.
 split_words() {
   NAMES=() MODELS=() NOTES=()
   while [ $# -gt 0 ] && [[ $1 != -* ]]; do
@@ -41,10 +42,13 @@ split_words() {
     shift
   done
   for name in "${NAMES[@]}"; do MODELS+=("$name=$RUN/$name"); done
-  # shellcheck disable=SC2034  # the scripts read it
-  FLAGS=("$@")
+  # shellcheck disable=SC2034  # the scripts read them
+  FLAGS=("$@") SCORING=() TIMING=()
   # shellcheck disable=SC2034
   [ ! -e "$RUN/raw/notes.txt" ] || mapfile -t NOTES < <(sed 's/^/--note=/' "$RUN/raw/notes.txt")
+  [ "${SPEED:-all}" = all ] || TIMING=(--sentences "$SPEED")
+  for word; do [ "$word" = --fp16 ] || SCORING+=("$word"); done
+  for word; do [[ $word != --@(fp16|cpu) ]] || TIMING+=("$word"); done
   [ ${#NAMES[@]} -gt 0 ] || usage_error "name at least one model, before all flags; see --help"
 }
 

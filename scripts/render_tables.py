@@ -119,7 +119,7 @@ def batch_sizes(data: Data) -> str:
     from owf_fairseq.tables import with_deviation
 
     made = batch_size_table(
-        [model["name"] for model in data["models"]],
+        {model["name"]: model["baseline"] for model in data["models"]},
         data["measurements"],
         lambda entry: with_deviation(entry["tokens_per_s"]["mean"], entry["tokens_per_s"]["sd"]),
         lambda entry: entry["ratio"]["median"],

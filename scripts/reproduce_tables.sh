@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Reproduces a table of the paper on a dataset, its similarity tables included: fetches and prepares the text with the
+# Reproduces a table of the paper on a dataset, similarity and batch sizes included: fetches and prepares the text with the
 # dataset's scripts, then trains the model of every row, translates, scores, measures the speed and prints the table,
 # the paper's numbers beside (`owf reproduce`).
 #

@@ -18,8 +18,9 @@ from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.data.segmentation import Segmentation
 from owf_fairseq.decoding.exported import FLAGS, ExportedModel
 from owf_fairseq.errors import InputError
-from owf_fairseq.paper.report import BATCH_SIZES_TABLE, report
+from owf_fairseq.paper.report import report
 from owf_fairseq.paper.results import read_results
+from owf_fairseq.paper.rows import BATCH_SIZES_TABLE
 
 ARCH = "owf_tiny_one_wide_ffn"
 SIZE = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 8 --decoder-embed-dim 8".split()
@@ -177,19 +178,24 @@ def test_json_of_reports(tmp_path):
         "kind": "benchmark",
         "models": [
             {"name": name, "arch": name, "configuration": "x", "parameters": 9, "ffn_dims": widths}
+            | {"precision": "float32", "baseline": None if name == names[0] else names[0]}
             for name in names
         ],
         "measurements": [
-            {"name": name, "batch_size": 1, "lengths": "2/2", "tokens_per_s": spread, "ratio": spread} for name in names
+            {"name": name, "batch_size": 1, "lengths": "2/2", "sentences": 2, "tokens_per_s": spread, "ratio": spread}
+            for name in names
         ],
-        "settings": {"beam": 5, "runs": 2},
+        "settings": {"beam": 5, "runs": 2, "input": None, "sentences": None},
         "machine": {"device": "CPU"},
     }  # fmt: skip
     evaluation = {
         "kind": "evaluation",
-        "systems": [{"name": name, "scores": {"bleu": {"score": 30.0, "significant": True}}} for name in names],
+        "systems": [
+            {"name": name, "baseline": names[0], "scores": {"bleu": {"score": 30.0, "significant": True}}}
+            for name in names
+        ],
         "metrics": {"bleu": {"name": "BLEU", "signature": "nrefs:1"}},
-        "significance": {"baseline": "owf_big", "level": 0.05, "test": "bootstrap", "samples": 1000},
+        "significance": {"level": 0.05, "test": "bootstrap", "samples": 1000},
     }
     path = tmp_path / "results.json"
     found = 0

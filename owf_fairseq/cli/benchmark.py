@@ -19,6 +19,7 @@ HELP = "measure decoding speed, all models in turn in one run, or predict it fro
 EXAMPLE = (
     "owf benchmark vanilla=runs/a/checkpoint_best.pt wide=runs/b/checkpoint_best.pt --input test.en --json speed.json\n"
     "owf benchmark owf_base owf_base_no_dec owf_base_one_wide_ffn --cpu --lengths 12/12 26/30 50/60\n"
+    "owf benchmark owf_base owf_base_no_dec owf_decoder_only owf_decoder_only_shared_dec --by-size --cpu\n"
     "owf benchmark owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4,8,16,32 --plot speed.png\n"
     "owf benchmark as_fairseq=owf_big owf_big owf_big_one_wide_ffn --unpacked as_fairseq --cpu\n"
     "owf benchmark owf_big owf_big_one_wide_ffn --backend fairseq,ctranslate2,ctranslate2:int8 --cpu\n"
@@ -28,7 +29,10 @@ EXAMPLE = (
 PASSES_FLAGS = True
 """What the parser does not know, models and fairseq's flags, comes to ``run`` as ``args.fairseq_flags``."""
 
-MEASURING = ("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory", "backend")
+MEASURING = (
+    *("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory", "backend"),
+    *("baseline", "by_size"),
+)
 PREDICTING = ("profile", "peak_gflops", "bandwidth_gbs")
 
 
@@ -43,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{HELP}.\nMODEL: a checkpoint (several with `:` between for an ensemble), an arch, which gets random weights, "
         "or a folder\nthat `owf export` made. NAME, in tables and JSON: by default the arch; of a checkpoint the name "
         "of its folder, by\nwhich `owf report` joins it, or its path if another model has that name. Speeds are "
-        "relative to the first model.\nModels come before flags that take several values.\n"
+        "relative to the first model, unless\n--baseline or --by-size says another. Models come before flags that take "
+        "several values.\n"
         "tokens/s: pieces of the best hypotheses, end-of-sentence symbols not counted, for a second of search. All\n"
         "models translate a batch before any gets the next one, so that ratios hold on a noisy machine."
     )
@@ -90,6 +95,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help="the programs that decode each model: fairseq (default), ctranslate2 or, with the weights so quantised, "
         "ctranslate2:int8 and others (see `owf export --help`); models are exported for the time of the measurement",
+    )
+    how.add_argument(
+        "--baseline",
+        action="append",
+        metavar="NAME",
+        help="speeds are relative to this model; repeated, each is to the last baseline that stands before it",
+    )
+    how.add_argument(
+        "--by-size",
+        action="store_true",
+        default=None,
+        help="without --baseline: speeds are relative to the individual model of the same size, as in the paper, or "
+        "else to the first",
     )
     how.add_argument("--cpu", action="store_true", default=None, help="use no GPU")
     how.add_argument("--fp16", action="store_true", default=None, help="half precision, on a GPU")

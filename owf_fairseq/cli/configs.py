@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         metavar="NAME",
         help="list the rows of this table of the paper, in its order: sharing, dropping, one_wide, other, "
-        "custom_sharing, attention or similarity",
+        "custom_sharing, attention, similarity or batch_size",
     )
     parser.add_argument("--dataset", metavar="NAME", help="a folder of configs, such as multi30k (default: all)")
 

@@ -8,6 +8,7 @@ HELP = "score translations with BLEU, chrF, spBLEU and COMET, and test whether s
 EXAMPLE = (
     "owf evaluate big.de one_wide_ffn.de --ref ref.de --baseline big --json scores.json\n"
     "owf evaluate big.de one_wide_ffn.de --ref ref.A.de ref.B.de --src src.en --metrics bleu chrf comet\n"
+    "owf evaluate base.de base_no_dec.de big.de big_no_dec.de --ref ref.de --by-size\n"
     "owf evaluate --directions runs/big runs/one_wide_ffn --ref flores --baseline big --metrics spbleu"
 )
 
@@ -42,9 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--src", metavar="SRC", help="the source text; COMET needs it")
     parser.add_argument(
         "--baseline",
+        action="append",
+        default=[],
         metavar="HYP",
         help="compare all others with this one, given by its name in the table or its file, by paired bootstrap "
-        "resampling: † marks p < 0.05",
+        "resampling: † marks p < 0.05; repeated, each system is compared with the last baseline that stands before it",
+    )
+    parser.add_argument(
+        "--by-size",
+        action="store_true",
+        help="without --baseline: compare each with the individual model of its own size, as in the paper, where "
+        "names say it as those of configs do: base_no_dec with base, big_no_dec with big; others with the first",
     )
     parser.add_argument(
         "--metrics",
@@ -110,16 +119,17 @@ def run(args: argparse.Namespace) -> int:
     if args.directions:
         inputs = directions.input_files(*texts, args.baseline)
     else:
-        given = unnamed_systems([*args.hypotheses, *([args.baseline] if args.baseline else [])])
+        given = unnamed_systems([*args.hypotheses, *args.baseline])
         inputs = [*given.values(), *args.ref, *([args.src] if args.src else [])]
     kind = "folder" if args.directions else "file"
-    systems, base = collect([], lambda: evaluate.named(args.hypotheses, args.baseline, kind)) or ({}, args.baseline)
+    how = (args.baseline, kind, args.by_size)
+    systems, compared = collect([], lambda: evaluate.named(args.hypotheses, *how)) or ({}, {})
     names = ("metrics", "directions", "target_lang", "tokenize", "comet_model", "samples")
     job = Job(
         "owf evaluate",
         {
             "HYP": list(systems),
-            "--baseline": base,
+            "--baseline": [f"{base} for {name}" for name, base in compared.items()],
             **{f"--{name.replace('_', '-')}": getattr(args, name) for name in names},
         },
         {"files": [*inputs, *([args.comet_model] if os.path.exists(args.comet_model) else [])]},
@@ -139,11 +149,11 @@ def run(args: argparse.Namespace) -> int:
         print(report.as_markdown() if args.markdown else report.as_text(), flush=True)
         return 0
     problems = job.problems() + problems
-    how = {"baseline": args.baseline, "settings": settings, "warn": warn, "problems": problems}
+    more = {"baselines": args.baseline, "sizes": args.by_size, "settings": settings, "warn": warn, "problems": problems}
     if args.directions:
-        data = directions.evaluate_directions(*texts, **how)
+        data = directions.evaluate_directions(*texts, **more)
     else:
-        data = evaluate.evaluate(*texts, language=args.target_lang, **how)
+        data = evaluate.evaluate(*texts, language=args.target_lang, **more)
     report = make_report(data, args.decimals)
     with shown_after(report.as_markdown() if args.markdown else report.as_text()):
         if args.json:

@@ -51,6 +51,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_of_benchmark = "measure how fast models translate a text in one direction, as `owf benchmark` does"
     measure = actions.add_parser("benchmark", help=help_of_benchmark, description=help_of_benchmark)
     measure.add_argument("models", nargs="+", metavar="[NAME=]CHECKPOINT", help="speeds are relative to the first")
+    measure.add_argument(
+        "--baseline",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="or to this one; repeated, each is to the last baseline that stands before it",
+    )
+    measure.add_argument(
+        "--by-size",
+        action="store_true",
+        help="or, without --baseline, to the individual model of the same size, as in the paper, or else to the first",
+    )
     measure.add_argument("--direction", required=True, metavar="SRC-TGT", help="as in de-en")
     measure.add_argument("--input", required=True, metavar="FILE", help="text to translate, UTF-8")
     measure.add_argument("--sentences", type=int, metavar="N", help="from its start (default: all)")
@@ -126,8 +138,8 @@ def _benchmark(args: argparse.Namespace) -> int:
     def warn(text: str) -> None:
         print(f"owf multilingual: warning: {text}", file=sys.stderr)
 
-    names = ("input", "sentences", "beam", "runs", "threads", "data", "cpu", "fp16")
-    options = BenchmarkOptions(**{name: getattr(args, name) for name in names})
+    names = ("input", "sentences", "beam", "runs", "threads", "data", "cpu", "fp16", "by_size")
+    options = BenchmarkOptions(**{name: getattr(args, name) for name in names}, baseline=tuple(args.baseline))
     problems: list[str] = []
     named, _ = collect(problems, lambda: read_names(args.models)) or ([], [])
     job = Job(
@@ -135,7 +147,8 @@ def _benchmark(args: argparse.Namespace) -> int:
         {
             "names": [one.name for one in named],
             "--direction": args.direction,
-            **{f"--{n}": getattr(args, n) for n in names},
+            "--baseline": args.baseline,
+            **{f"--{name.replace('_', '-')}": getattr(args, name) for name in names},
         },
         {"CHECKPOINT": [path for one in named for path in one.checkpoints], "--input": [args.input]},
         [OutputFile("--json", args.json, "benchmark")],

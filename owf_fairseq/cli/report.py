@@ -16,7 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         f"{HELP}.\nIt reads the JSON of `owf evaluate` and `owf benchmark` and joins them by the models' names.\n"
         "A model's row is that of its configuration and width, which the benchmark says, or the name itself:\n"
-        "owf_big_one_wide_ffn, big_shared_enc_no_dec_24576. Models that are not in the paper's table stand below."
+        "owf_big_one_wide_ffn, big_shared_enc_no_dec_24576. Models that are not in the paper's table stand below.\n"
+        "As in the paper, daggers, speed and parameters in % of a row are relative to the individual model of its size."
     )
     parser.add_argument("results", nargs="+", metavar="JSON", help="of `owf evaluate --json` or `owf benchmark --json`")
     parser.add_argument(

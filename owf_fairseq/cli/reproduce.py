@@ -11,6 +11,7 @@ EXAMPLE = (
     "owf reproduce --table one_wide --dataset multi30k --cpu\n"
     "owf reproduce --table dropping --dataset quickstart --max-update 500 --sentences 100 --cpu\n"
     "owf reproduce --table one_wide --dataset wmt22_en_de --max-tokens 7168 --dry-run\n"
+    "owf reproduce --table batch_size --dataset multi30k --speed 512 --cpu\n"
     "owf reproduce --table similarity --dataset multi30k --rows multi30k/small multi30k/small_no_dec --cpu"
 )
 
@@ -29,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-update N, ...; for other languages --source-lang A --target-lang B, or --langs A,B,...\n\n"
         "In the similarity tables the baseline is the first row's model with the first of --seeds. The same model\n"
         "with the other seeds, and with that of the config, is the benchmark. So neither it nor any of the rows began\n"
-        "with the weights that the baseline began with: models of one seed stay alike by that alone."
+        "with the weights that the baseline began with: models of one seed stay alike by that alone.\n\n"
+        "A row is compared with the individual model of its own size. The table of batch sizes is measured at those\n"
+        "of the paper that the sentences of --speed fill."
     )
     parser.add_argument(
         "--dataset",
@@ -40,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         metavar="NAME",
-        help="of the paper: sharing, dropping, one_wide, other, custom_sharing, attention or similarity (default: "
-        "one_wide; of wmt16_en_ro and multilingual, other). `owf configs --table NAME --dataset NAME` prints its rows",
+        help="of the paper: sharing, dropping, one_wide, other, custom_sharing, attention, similarity or batch_size "
+        "(default: one_wide; of wmt16_en_ro and multilingual, other). `owf configs --table NAME --dataset NAME` prints "
+        "its rows",
     )
     parser.add_argument(
         "--run",
@@ -54,9 +58,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sentences", type=int, metavar="N", help="of the test set, from its start (default: all)")
     parser.add_argument(
+        "--metrics",
+        nargs="+",
+        default=[],
+        metavar="METRIC",
+        help="as `owf evaluate` takes them (default: the paper's; COMET only if it is installed)",
+    )
+    parser.add_argument(
         "--speed",
         metavar="N",
-        help="sentences that the speed is measured on (default: 100); for multilingual, the direction (de-en)",
+        help="sentences of the test set that the speed is measured on, from its start, or `all` (default: all, as in "
+        "the paper; without a GPU a sample of 100)",
+    )
+    parser.add_argument(
+        "--direction",
+        metavar="A-B",
+        help="multilingual: that the speed is measured in (default: de-en, as in the paper)",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="models that are trained at a time: see `owf train`")
     parser.add_argument("--fp32", action="store_true", help="leave out the configs' fp16, which needs a GPU")
@@ -89,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
         import fairseq_cli.train  # noqa: F401  first of all: it makes fairseq log to the standard output
 
     from owf_fairseq.cli import main
-    from owf_fairseq.recipes.tables import Recipe, Walk
+    from owf_fairseq.recipes.recipe import Recipe
+    from owf_fairseq.recipes.tables import Walk
 
     begun = time.monotonic()
     walk = Walk.of(
@@ -104,9 +122,11 @@ def run(args: argparse.Namespace) -> int:
             args.jobs,
             args.sentences,
             args.speed,
+            args.direction,
             tuple(args.seeds),
             args.capture,
             args.overwrite,
+            tuple(args.metrics),
         )
     )
     for command in walk.commands():

@@ -62,7 +62,11 @@ def predict(
     if len(batch_sizes) > 1:
         tables.append(
             batch_size_table(
-                names, entries, lambda entry: number(entry["tokens_per_s"], 1), lambda entry: entry["ratio"], data
+                {name: None if name == names[0] else names[0] for name in names},
+                entries,
+                lambda entry: number(entry["tokens_per_s"], 1),
+                lambda entry: entry["ratio"],
+                data,
             )
         )
     return tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from owf_fairseq.tables import Report
@@ -22,7 +22,7 @@ _LENGTHS = ("source_length", "target_length")
 
 
 def batch_size_table(
-    names: Sequence[str],
+    compared: Mapping[str, str | None],
     entries: Sequence[Entry],
     speed: Callable[[Entry], str],
     ratio: Callable[[Entry], float | None],
@@ -32,21 +32,22 @@ def batch_size_table(
     """Speeds by batch size, in the shape of the paper's appendix.
 
     Args:
-        names: of the models, of which the first is what the others are compared with.
+        compared: the models' names, with those of the models that they are compared with; None for these.
         entries: in the order of the rows, with one for each model in each row.
         speed: an entry's cell.
-        ratio: an entry's speed relative to the first model's.
+        ratio: an entry's speed relative to that of the model that it is compared with.
         data: the report's JSON.
         notes: sentences under the table.
     """
-    groups = [entries[start : start + len(names)] for start in range(0, len(entries), len(names))]
+    groups = [entries[start : start + len(compared)] for start in range(0, len(entries), len(compared))]
+    others = [name for name, baseline in compared.items() if baseline is not None]
     header = [
-        *("source/target", "batch", *(f"{name}, tokens/s" for name in names)),
-        *(f"{name}, speed-up, %" for name in names[1:]),
+        *("source/target", "batch", *(f"{name}, tokens/s" for name in compared)),
+        *(f"{name}, speed-up, %" for name in others),
     ]
     rows = []
     for group in groups:
-        ratios = [ratio(entry) for entry in group[1:]]
+        ratios = [ratio(entry) for entry in group if entry["name"] in others]
         cells = ["-" if one is None else f"{100 * (one - 1):+.0f}" for one in ratios]
         rows.append([mean_lengths(group[0]), str(group[0]["batch_size"]), *map(speed, group), *cells])
     return Report(header, rows, data, notes, words=(0,))

@@ -8,9 +8,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from owf_fairseq.baselines import individual_models
 from owf_fairseq.errors import InputError
+from owf_fairseq.paper.comparisons import about_baselines, about_speeds, compare, ratios
 from owf_fairseq.paper.results import ConfigurationKey, Ours, Results, configuration_key
-from owf_fairseq.paper.rows import VOCAB_SIZES, PaperRow, batch_rows, rows, rows_of_table
+from owf_fairseq.paper.rows import BATCH_SIZES_TABLE, VOCAB_SIZES, PaperRow, batch_rows, rows, rows_of_table
 from owf_fairseq.tables import DAGGER, Report, number, with_deviation
 
 METRIC_TITLES = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF", "comet": "COMET"}
@@ -18,9 +20,6 @@ METRIC_TITLES = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF", "comet": "C
 
 PAIRS = tuple(VOCAB_SIZES)
 """The paper's data."""
-
-BATCH_SIZES_TABLE = "batch_size"
-"""The table of the paper's appendix."""
 
 REPORT_KIND = "report"
 """What the JSON says that it is."""
@@ -46,19 +45,21 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
         InputError: the results are not for this table.
     """
     if table == BATCH_SIZES_TABLE:
-        return batch_size_report(results)
+        return batch_size_report(results, only_ours)
     of_paper = rows_of_table(table)
     left = dict(results.models)
     pairs: list[tuple[PaperRow | None, Ours | None]] = []
     for row in of_paper:
         found = _match(row, of_paper, left) if row.pair == pair or len({one.pair for one in of_paper}) == 1 else None
         pairs.append((row, left.pop(found.name) if found else None))
-    pairs += [(None, model) for model in left.values()]
+    models, notes = compare(results, [model.name for _, model in pairs if model])
+    pairs = [(row, models[model.name] if model else None) for row, model in pairs]
+    pairs += [(None, models[name]) for name in left]
     if only_ours:
         pairs = [(row, model) for row, model in pairs if model]
     columns = [
         (title, cells)
-        for title, cells in _columns(pairs, results)
+        for title, cells in _columns(pairs, models)
         if any(ours or (paper and not only_ours) for ours, paper in cells)
     ]
     header, body = ["model"], [[_label(row, model, of_paper)] for row, model in pairs]
@@ -76,7 +77,8 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
         ],
     }
     slips = [f"{row.row}: {row.slip}" for row, _ in pairs if row and row.slip]
-    notes = [PRINTED, *results.notes, *_sizes(pairs), *slips]
+    speeds = [f"tokens/s at batch size 1: {note}" for note in about_speeds(results.benchmarks)]
+    notes = [PRINTED, *notes, *speeds, *about_baselines(models), *_sizes(pairs), *slips]
     return Report(header, body, data, [f"- {note}" for note in notes])
 
 
@@ -98,14 +100,16 @@ Cells = list[tuple[str, str]]
 """For each row ours and the paper's."""
 
 
-def _columns(pairs: Sequence[tuple[PaperRow | None, Ours | None]], results: Results) -> list[tuple[str, Cells]]:
+def _columns(
+    pairs: Sequence[tuple[PaperRow | None, Ours | None]], models: Mapping[str, Ours]
+) -> list[tuple[str, Cells]]:
     columns: list[tuple[str, Cells]] = []
     for metric, title in METRIC_TITLES.items():
         columns.append((title, [(_score(model, metric), _paper_score(row, metric)) for row, model in pairs]))
     columns.append(("tokens/s", [(_rate(model), _paper_rate(row)) for row, model in pairs]))
     columns.append(("speed, %", [(_speed(model), _paper_speed(row)) for row, model in pairs]))
     columns.append(("parameters", [(_parameters(model), _paper_parameters(row)) for row, model in pairs]))
-    columns.append(("parameters, %", [(_percent(model, results), _paper_percent(row)) for row, model in pairs]))
+    columns.append(("parameters, %", [(_percent(model, models), _paper_percent(row)) for row, model in pairs]))
     return columns
 
 
@@ -159,11 +163,9 @@ def _paper_parameters(row: PaperRow | None) -> str:
     return f"{row.params_millions} M" if row else ""
 
 
-def _percent(model: Ours | None, results: Results) -> str:
-    """Of the individual model of the same kind, as in the paper."""
-    individual = [one for one in results.models.values() if one.is_individual]
-    same_kind = [one for one in individual if model and model.key and one.key and one.key[0] == model.key[0]]
-    base = next(iter(same_kind or individual), None)
+def _percent(model: Ours | None, models: Mapping[str, Ours]) -> str:
+    """Of its baseline, as in the paper."""
+    base = models.get(model.baseline or "") if model else None
     if model is None or base is None or not model.parameters or not base.parameters:
         return ""
     return f"{100 * model.parameters / base.parameters:.0f}"
@@ -186,28 +188,30 @@ def _sizes(pairs: Sequence[tuple[PaperRow | None, Ours | None]]) -> list[str]:
     return [f"ours are of size {ours}, the paper's of size {theirs}" for ours, theirs in other]
 
 
-def batch_size_report(results: Results) -> Report:
+def batch_size_report(results: Results, only_ours: bool = False) -> Report:
     """The paper's table of batch sizes: the individual model, One Wide FFN, and how much faster that is."""
-    models = results.models.values()
-    base = next((model for model in models if model.key == configuration_key("big", "individual", None)), None)
-    wide = next((model for model in models if model.key == configuration_key("big", "one_wide_ffn", 49_152)), None)
-    if base is None or wide is None or not results.batch_sizes:
+    key = configuration_key("big", "one_wide_ffn", 49_152)
+    own = individual_models({name: model.arch for name, model in results.models.items()})
+    wide = next((one for name, one in results.models.items() if one.key == key and name in own), None)
+    benchmark = next(
+        (one for one in results.benchmarks if wide and wide.name in {e["name"] for e in one.entries}), None
+    )
+    if wide is None or benchmark is None:
         raise InputError(
             f"`--table {BATCH_SIZES_TABLE}` needs a benchmark of an individual model and of One Wide FFN: "
             "`owf benchmark owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4 --json FILE`"
         )
-    lengths = results.batch_sizes[0]["lengths"]
-    found = {(one["name"], one["batch_size"]): one for one in results.batch_sizes}
+    base = results.models[own[wide.name]]
+    found = {(one["name"], one["batch_size"]): one for one in benchmark.entries}
     paper = {row.batch_size: row for row in batch_rows()}
     header = ("batch", base.name, "paper", wide.name, "paper", "speed-up, %", "paper")
     body, data = [], []
-    for size in sorted({*paper, *(size for _, size in found)}):
+    for size in sorted({*(() if only_ours else paper), *(size for _, size in found)}):
         row = paper.get(size)
         ours = [found.get((model.name, size)) for model in (base, wide)]
         rates = [one["tokens_per_s"] if one else None for one in ours]
-        by_run = [rate["by_run"] for rate in rates if rate]
-        ratios = [b / a for a, b in zip(*by_run, strict=False) if a] if len(by_run) == 2 else []
-        faster = 100 * (statistics.median(ratios) - 1) if ratios else None
+        by_run = ratios(rates[1], rates[0]) if rates[0] and rates[1] else []
+        faster = 100 * (statistics.median(by_run) - 1) if by_run else None
         theirs = [(row.baseline, row.baseline_sd), (row.one_wide, row.one_wide_sd)] if row else [None, None]
         cells = [
             cell
@@ -225,8 +229,8 @@ def batch_size_report(results: Results) -> Report:
         f"- {note}"
         for note in (
             PRINTED,
-            f"tokens/s; speed-up: median of the runs, pieces of source/target {lengths}",
-            *results.notes,
+            *(f"tokens/s: {note}" for note in about_speeds([benchmark])),
+            "speed-up: median of the runs",
         )
     ]
     return Report(header, body, {"kind": REPORT_KIND, "table": BATCH_SIZES_TABLE, "rows": data}, notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.json_object import Form, misfit, read_object
 from owf_fairseq.files.lines import PathLike
+from owf_fairseq.model_names import arch_of_name
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
-from owf_fairseq.tables import DAGGER
 
 ConfigurationKey = tuple[tuple[str, ...], frozenset[tuple[str, object]], float]
 """The stacks, a configuration, by the flags that it stands for, and its width as in ``relative_width``."""
@@ -30,7 +29,10 @@ class Ours:
         parameters: a shared tensor counted once.
         scores: by metric, as ``owf evaluate`` writes them.
         tokens_per_s: at batch size 1, as ``owf benchmark`` writes it.
-        speed: relative to the first model of its benchmark, likewise.
+        speed: relative to another model's, likewise.
+        scored_against, timed_against: the name of what it was compared with, its own for a baseline; None if with
+            nothing.
+        baseline: what the table compares it with, see ``comparisons.compare``.
     """
 
     name: str
@@ -40,6 +42,9 @@ class Ours:
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
     tokens_per_s: dict[str, Any] | None = None
     speed: dict[str, Any] | None = None
+    scored_against: str | None = None
+    timed_against: str | None = None
+    baseline: str | None = None
 
     def learn(self, facts: Mapping[str, Any]) -> None:
         """Takes what a benchmark or an analysis says of the model itself."""
@@ -76,13 +81,30 @@ class Results:
 
     Attributes:
         models: by name, in the order of the files.
-        batch_sizes: entries of the benchmarks, for the table of batch sizes.
-        notes: what the numbers are.
+        evaluations, benchmarks: what the files hold.
     """
 
     models: dict[str, Ours] = field(default_factory=dict)
-    batch_sizes: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    benchmarks: list[Benchmark] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """The JSON of ``owf benchmark``, and which lengths of it are wanted."""
+
+    data: dict[str, Any]
+    lengths: str
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """Of these lengths, at all batch sizes."""
+        return [entry for entry in self.data["measurements"] if entry["lengths"] == self.lengths]
+
+    @property
+    def rates(self) -> dict[str, dict[str, Any] | None]:
+        """tokens/s at batch size 1, by the models' names."""
+        return {entry["name"]: entry["tokens_per_s"] for entry in self.entries if entry["batch_size"] == 1}
 
 
 def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Results:
@@ -113,7 +135,7 @@ def read_results(paths: Sequence[PathLike], lengths: str | None = None) -> Resul
             if kind == "evaluation":
                 _add_evaluation(results, data)
             else:
-                _add_benchmark(results, data, lengths or data["measurements"][0]["lengths"])
+                _add_benchmark(results, Benchmark(data, lengths or data["measurements"][0]["lengths"]))
         except (InputError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             unread = isinstance(error, InputError) and isinstance(error.__cause__, OSError)
             no_result = f"{path} is not JSON of `owf evaluate --json` or `owf benchmark --json`"
@@ -132,9 +154,11 @@ _RATE = (None, {"mean": float, "sd": (None, float), "by_run": [float]})
 _RATIO = (None, {"median": float})
 _FORMS: dict[str, Form] = {
     "evaluation": {
-        "systems": [{"name": str, "scores": {...: {"score": float, "significant": (None, bool)}}}],
+        "systems": [
+            {"name": str, "baseline": (None, str), "scores": {...: {"score": float, "significant": (None, bool)}}}
+        ],
         "metrics": {...: {"name": str, "signature": str}},
-        "significance": (None, {"baseline": str, "level": float, "test": str, "samples": int}),
+        "significance": (None, {"level": float, "test": str, "samples": int}),
     },
     "benchmark": {
         "models": [
@@ -144,12 +168,21 @@ _FORMS: dict[str, Form] = {
                 "configuration": (None, str),
                 "ffn_dims": {...: (None, int)},
                 "parameters": int,
+                "precision": str,
+                "baseline": (None, str),
             }
         ],
         "measurements": [
-            {"name": str, "batch_size": int, "lengths": str, "tokens_per_s": _RATE, "ratio": _RATIO},
+            {
+                "name": str,
+                "batch_size": int,
+                "sentences": int,
+                "lengths": str,
+                "tokens_per_s": _RATE,
+                "ratio": _RATIO,
+            },
         ],
-        "settings": {"beam": int, "runs": int},
+        "settings": {"beam": int, "runs": int, "input": (None, str), "sentences": (None, int)},
         "machine": {"device": str},
     },
 }
@@ -158,44 +191,24 @@ _FORMS: dict[str, Form] = {
 _NAMES_IN = {"evaluation": "systems", "benchmark": "models"}
 
 
-def _add_evaluation(results: Results, data: Mapping[str, Any]) -> None:
+def _add_evaluation(results: Results, data: dict[str, Any]) -> None:
     for system in data["systems"]:
         model = results.models.setdefault(system["name"], Ours(system["name"]))
         model.scores = {metric: dict(entry) for metric, entry in system["scores"].items()}
-        for name, counts in _significant_directions(system).items():
-            results.notes.append(f"{system['name']}: {name} differs significantly in {counts}")
-    results.notes += [f"{metric['name']}: {metric['signature']}" for metric in data["metrics"].values()]
-    test = data["significance"]
-    if test is not None:
-        results.notes.append(
-            f"{DAGGER}: differs from {test['baseline']} at p < {test['level']} ({test['test']}, {test['samples']:,} "
-            "samples); in the paper, from its individual model at p < 0.05"
-        )
+        model.scored_against = (system["baseline"] or model.name) if data["significance"] else None
+    results.evaluations.append(data)
 
 
-def _significant_directions(system: Mapping[str, Any]) -> dict[str, str]:
-    counts = {}
-    directions = system.get("directions", {})
-    for metric in system["scores"] if directions else ():
-        entries = [found["scores"][metric] for found in directions.values()]
-        if any(entry["p_value"] is not None for entry in entries):
-            counts[metric] = f"{sum(bool(entry['significant']) for entry in entries)} of {len(entries)} directions"
-    return counts
-
-
-def _add_benchmark(results: Results, data: Mapping[str, Any], lengths: str) -> None:
-    for found in data["models"]:
-        results.models.setdefault(found["name"], Ours(found["name"])).learn(found)
-    for entry in data["measurements"]:
-        model = results.models[entry["name"]]
-        if entry["batch_size"] == 1 and entry["lengths"] == lengths:
+def _add_benchmark(results: Results, benchmark: Benchmark) -> None:
+    for found in benchmark.data["models"]:
+        model = results.models.setdefault(found["name"], Ours(found["name"]))
+        model.learn(found)
+        model.timed_against = found["baseline"] or model.name
+    for entry in benchmark.entries:
+        if entry["batch_size"] == 1:
+            model = results.models[entry["name"]]
             model.tokens_per_s, model.speed = entry["tokens_per_s"], entry["ratio"]
-    results.batch_sizes += [entry for entry in data["measurements"] if entry["lengths"] == lengths]
-    settings, first = data["settings"], data["models"][0]["name"]
-    results.notes.append(
-        f"tokens/s: pieces of source/target {lengths}, beam {settings['beam']}, batch size 1, "
-        f"{data['machine']['device']}, mean ± standard deviation of {settings['runs']} runs; speed: relative to {first}"
-    )
+    results.benchmarks.append(benchmark)
 
 
 def _has_the_sizes_ffns(arch: str, dims: Mapping[str, int | None]) -> bool:
@@ -208,16 +221,6 @@ def _shared_ffn_dim(arch: str, dims: Mapping[str, int | None]) -> int | None:
     """The width of the FFN that layers share."""
     shared = [dims[stack] for stack in dims if configuration_of(arch).shares_ffn(stack)]
     return shared[0] if shared else None
-
-
-def arch_of_name(name: str) -> tuple[str | None, int | None]:
-    """The arch and the width that a name says, such as ``owf_big_shared_enc_24576``; with or without ``owf_``."""
-    found = re.fullmatch(r"(?:owf_)?(.+?)(?:_(\d{2,}))?", name)
-    for text, dim in ((name, None), (found[1], found[2])) if found else ():
-        arch = text if text.startswith("owf_") else f"owf_{text}"
-        if arch in ARCHS:
-            return arch, int(dim) if dim else None
-    return None, None
 
 
 def configuration_key(size: str, configuration: str, ffn_dim: int | None) -> ConfigurationKey:

@@ -15,6 +15,9 @@ from owf_fairseq.sharing import SIZES, arch_name
 
 RESULTS = Path(__file__).with_name("results.tsv")
 SIMILARITY_TABLE = "similarity"
+BATCH_SIZES_TABLE = "batch_size"
+"""The tables of the paper whose models are rows of other tables."""
+
 BATCH_SIZES_FILE = Path(__file__).with_name("batch_sizes.tsv")
 SIMILARITY = Path(__file__).with_name("similarity.tsv")
 
@@ -186,8 +189,11 @@ def rows_of_table(table: str) -> list[PaperRow]:
     """The rows of a table, in the paper's order.
 
     Args:
-        table: see ``PaperRow``; or ``similarity``, whose models are rows of other tables.
+        table: see ``PaperRow``; or ``similarity`` or ``batch_size``, whose models are rows of other tables.
     """
+    if table == BATCH_SIZES_TABLE:
+        wanted = (None, SIZES["big"].wide_ffn_dim)
+        return [row for row in rows() if row.table == "one_wide" and row.shared_ffn_dim in wanted]
     if table != SIMILARITY_TABLE:
         return [row for row in rows() if row.table == table]
     models = dict.fromkeys((row.configuration, row.shared_ffn_dim) for row in similarity_rows())

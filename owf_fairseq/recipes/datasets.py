@@ -23,6 +23,12 @@ def is_multilingual(training: Training) -> bool:
     return bool(training.args.task == MULTILINGUAL)
 
 
+def directions_of(training: Training) -> list[str]:
+    """Of a model with many."""
+    pairs = training.args.lang_pairs
+    return list(pairs.split(",") if isinstance(pairs, str) else pairs)
+
+
 def paper_pair(dataset: str) -> str:
     """The paper's data whose rows stand beside those of a dataset: English-German's for the small ones."""
     return _PAIRS.get(dataset, "en-de")

@@ -5,7 +5,7 @@ The way of the data, in the folder of a run:
     data                          fairseq's binary data, or its shards, of ``preprocess.sh``
     NAME/checkpoint_best.pt       a row's model; NAME: of its config
     NAME/test.LANG                its translation of the test set
-    scores.json, speed.json, table.md, or similarity-CAPTURE/
+    scores.json, speed.json, table.md; or batch_size.json, batch_size.md; or similarity-CAPTURE/
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from owf_fairseq.analysis.settings import CAPTURES
 from owf_fairseq.data.corpora import read_notes
 from owf_fairseq.errors import InputError
-from owf_fairseq.paper.rows import SIMILARITY_TABLE
+from owf_fairseq.paper.rows import BATCH_SIZES_TABLE, SIMILARITY_TABLE, batch_rows
+from owf_fairseq.recipes.budget import budget
 from owf_fairseq.recipes.datasets import (
     default_table,
     direction_flags,
@@ -27,6 +27,7 @@ from owf_fairseq.recipes.datasets import (
     paper_pair,
     tokenizer,
 )
+from owf_fairseq.recipes.recipe import Recipe
 from owf_fairseq.training.config import table_configs
 from owf_fairseq.training.run import Training, plan
 from owf_fairseq.training.several import data_folders, run_name
@@ -34,41 +35,6 @@ from owf_fairseq.training.several import data_folders, run_name
 CHECKPOINT = "checkpoint_best.pt"
 
 Command = list[str]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What the user asks for.
-
-    Attributes:
-        dataset: a folder of configs.
-        table: of the paper; None for the one that most of the dataset's rows are in.
-        run: the folder of the run; None for that of the config's data.
-        rows: configs in place of the table's.
-        training: flags of fairseq-train, for every row.
-        fp32: leave out what asks for half precision.
-        cpu: use no GPU.
-        jobs: models that are trained at a time.
-        sentences: of the test set, from its start; None for all.
-        speed: sentences that the speed is measured on; with many directions, a direction.
-        seeds: of the similarity tables' first row: the baseline's, then the benchmark's.
-        capture: as ``owf similarity`` takes it.
-        overwrite: do again what was done with other settings, and all that is done without a training.
-    """
-
-    dataset: str
-    table: str | None = None
-    run: str | None = None
-    rows: tuple[str, ...] = ()
-    training: tuple[str, ...] = ()
-    fp32: bool = False
-    cpu: bool = False
-    jobs: int | None = None
-    sentences: int | None = None
-    speed: str | None = None
-    seeds: tuple[int, ...] = (2, 3)
-    capture: str = CAPTURES[0]
-    overwrite: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,34 +69,10 @@ class Walk:
         flags = [*recipe.training, *direction_flags(recipe.training), *(["--cpu"] if recipe.cpu else [])]
         first = plan(configs[0], flags, fp32=recipe.fp32)
         run = Path(recipe.run or Path(first.args.data.split(os.pathsep)[0]).parent)
-        walk = cls(recipe, table, configs, [*(["--fp32"] if recipe.fp32 else []), *flags], first, run)
-        problems = [*walk._problems(), *first.problems_here()]
+        problems = [*recipe.problems(table, configs, first), *first.problems_here()]
         if problems:
             raise InputError(problems)
-        return walk
-
-    def _problems(self) -> list[str]:
-        recipe, problems = self.recipe, []
-        numbers = {"--jobs": recipe.jobs, "--sentences": recipe.sentences}
-        problems += [
-            f"`{flag}` must be at least 1, but is {n}" for flag, n in numbers.items() if n is not None and n < 1
-        ]
-        if self.similarity:
-            if recipe.capture not in CAPTURES:
-                problems.append(f"`--capture` must be {' or '.join(CAPTURES)}, but is {recipe.capture}")
-            own = self.first.args.seed
-            if len({own, *recipe.seeds}) < 1 + len(recipe.seeds) or len(recipe.seeds) < 2:
-                problems.append(
-                    "`--seeds` must be two or more that differ from each other and from that of the configs, "
-                    f"{own}, but is {' '.join(map(str, recipe.seeds))}"
-                )
-        elif is_multilingual(self.first):
-            if self.speed not in self.directions:
-                known = " ".join(self.first.args.langs)
-                problems.append(f"`--speed` must be A-B, two of the languages {known}, but is {self.speed}")
-        elif not self.speed.isdecimal() or int(self.speed) < 1:
-            problems.append(f"`--speed` must be a whole number above 0, but is {self.speed}")
-        return problems
+        return cls(recipe, table, configs, [*(["--fp32"] if recipe.fp32 else []), *flags], first, run)
 
     @property
     def similarity(self) -> bool:
@@ -138,20 +80,19 @@ class Walk:
         return self.table == SIMILARITY_TABLE
 
     @property
+    def batch_sizes(self) -> bool:
+        """Whether models are compared by their speeds at several batch sizes alone."""
+        return self.table == BATCH_SIZES_TABLE
+
+    @property
     def names(self) -> list[str]:
         """Of the rows' folders."""
         return [run_name(config) for config in self.configs]
 
     @property
-    def speed(self) -> str:
-        """What the speed is measured on."""
-        return self.recipe.speed or ("de-en" if is_multilingual(self.first) else "100")
-
-    @property
-    def directions(self) -> list[str]:
-        """Of a model with many."""
-        pairs = self.first.args.lang_pairs
-        return list(pairs.split(",") if isinstance(pairs, str) else pairs)
+    def speed(self) -> int | None:
+        """How many sentences the speed is measured on; None for all."""
+        return self.recipe.speed_sentences(self.first.on_gpu)
 
     @property
     def test(self) -> Path:
@@ -167,12 +108,19 @@ class Walk:
     @property
     def result(self) -> Path:
         """What is made in the end."""
-        return self.run / (f"similarity-{self.recipe.capture}" if self.similarity else "table.md")
+        if self.similarity:
+            return self.run / f"similarity-{self.recipe.capture}"
+        return self.run / (f"{BATCH_SIZES_TABLE}.md" if self.batch_sizes else "table.md")
 
     def commands(self) -> list[Command]:
         """What is to be run, in this order; each goes on, or does nothing, where it was done before."""
-        kind = self._similarity if self.similarity else self._many if is_multilingual(self.first) else self._one
-        return [*self._train(self.configs), *kind()]
+        if self.similarity:
+            rest = self._similarity()
+        elif self.batch_sizes:
+            rest = self._batch_sizes()
+        else:
+            rest = self._many() if is_multilingual(self.first) else self._one()
+        return [*self._train(self.configs), *rest]
 
     def _train(self, configs: Sequence[str], seeds: Sequence[int] = ()) -> list[Command]:
         more = ["--seeds", *map(str, seeds)] if seeds else []
@@ -229,25 +177,34 @@ class Walk:
                 *("evaluate", *(f"{name}={made}" for name, made in translations.items()), "--ref", ref, "--src", src),
                 *("--target-lang", target, *tokenizer(self.recipe.dataset, target), *self._scoring()),
             ],
-            [
-                *("benchmark", *map(self._checkpoint, self.names), *self._data),
-                *(
-                    "--input",
-                    str(self._whole / f"test.{source}"),
-                    "--sentences",
-                    self.speed,
-                    *self._cpu,
-                    "--json",
-                    str(self.run / "speed.json"),
-                    *self._overwrite,
-                ),
-            ],
+            [*self._benchmark("speed.json"), "--by-size"],
             self._report(),
         ]
 
+    def _batch_sizes(self) -> list[Command]:
+        """The paper's batch sizes, as far as the sentences fill them."""
+        sizes = [row.batch_size for row in batch_rows() if self.speed is None or row.batch_size <= self.speed]
+        made = f"{BATCH_SIZES_TABLE}.json"
+        return [
+            [*self._benchmark(made), "--batch-sizes", ",".join(map(str, sizes))],
+            self._report(made),
+        ]
+
+    def _benchmark(self, made: str) -> Command:
+        """All models in turn on the test set, or on a sample of it."""
+        text = str(self._whole / f"test.{self.first.args.source_lang}")
+        return [
+            *("benchmark", *map(self._checkpoint, self.names), *self._data, "--input", text, *self._sample),
+            *(*self._cpu, "--json", str(self.run / made), *self._overwrite),
+        ]
+
+    @property
+    def _sample(self) -> list[str]:
+        return [] if self.speed is None else ["--sentences", str(self.speed)]
+
     def _many(self) -> list[Command]:
         """Many directions."""
-        folder = str(self.test)
+        folder, direction = str(self.test), self.recipe.speed_direction
         first, *others = self.first.args.langs
         return [
             *self._first_lines([(first, other) for other in others]),
@@ -264,8 +221,8 @@ class Walk:
             ],
             [
                 *("multilingual", "benchmark", *map(self._checkpoint, self.names), *self._data),
-                *("--direction", self.speed, "--input", str(self.test / f"test.{self.speed.split('-')[0]}")),
-                *(*self._cpu, "--json", str(self.run / "speed.json"), *self._overwrite),
+                *("--direction", direction, "--input", str(self._whole / f"test.{direction.split('-')[0]}")),
+                *(*self._sample, "--by-size", *self._cpu, "--json", str(self.run / "speed.json"), *self._overwrite),
             ],
             self._report(),
         ]
@@ -285,40 +242,21 @@ class Walk:
 
     def _scoring(self) -> list[str]:
         return [
-            *("--baseline", self.names[0], "--metrics", *metrics(self.recipe.dataset), *self._cpu),
+            *("--by-size", "--metrics", *(self.recipe.metrics or metrics(self.recipe.dataset)), *self._cpu),
             *("--json", str(self.run / "scores.json"), *self._overwrite),
         ]
 
-    def _report(self) -> Command:
+    def _report(self, *made: str) -> Command:
+        results = [str(self.run / name) for name in made or ("scores.json", "speed.json")]
         return [
-            *("report", str(self.run / "scores.json"), str(self.run / "speed.json"), "--table", self.table),
-            *("--pair", paper_pair(self.recipe.dataset), "--only-ours", "--note", self._budget()),
+            *("report", *results, "--table", self.table),
+            *("--pair", paper_pair(self.recipe.dataset), "--only-ours", "--note", self._made_with()),
             *(word for note in read_notes(self.run / "raw") for word in ("--note", note)),
-            *("--output", str(self.run / "table.md"), "--overwrite"),  # of the newest results
+            *("--output", str(self.result), "--overwrite"),  # of the newest results
         ]
 
-    def _budget(self) -> str:
-        """What ours were made with, as a sentence under the table."""
-        made = [*_training_pairs(self.run / "raw"), *_vocabulary(Path(self._data[1]))]
-        updates = self.first.args.max_update
-        made.append(f"{updates or 'no limit of'} updates of the training recipe of configs/{self.recipe.dataset}")
-        sentences = ["--sentences", str(self.recipe.sentences)] if self.recipe.sentences else []
-        given = [*sentences, *self.training]
-        return f"ours: {', '.join(made)}{', with ' if given else ''}{' '.join(given)}"
-
-
-def _training_pairs(raw: Path) -> list[str]:
-    """How many there are, if the text is there."""
-    files = sorted(raw.glob("train.*"))
-    return [f"{sum(map(_count_lines, files)) // 2} training pairs"] if files else []
-
-
-def _count_lines(file: Path) -> int:
-    with open(file, "rb") as stream:
-        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
-
-
-def _vocabulary(data: Path) -> list[str]:
-    """The rows of the embeddings: fairseq adds four symbols to a dictionary."""
-    dictionaries = sorted(data.glob("dict.*.txt"))
-    return [f"{4 + _count_lines(dictionaries[0])} symbols"] if dictionaries else []
+    def _made_with(self) -> str:
+        recipe = self.recipe
+        sentences = ["--sentences", str(recipe.sentences)] if recipe.sentences else []
+        folders = (self.run / "raw", Path(self._data[1]))
+        return budget(*folders, recipe.dataset, self.first.args.max_update, [*sentences, *self.training])

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from owf_fairseq.baselines import compared_with
 from owf_fairseq.errors import InputError, Warn, collect
 from owf_fairseq.scoring.checks import find_warnings
 from owf_fairseq.scoring.direction_files import find_files, sides
@@ -32,7 +33,8 @@ def evaluate_directions(
     references: Sequence[str],
     source: str | None = None,
     *,
-    baseline: str | None = None,
+    baselines: Sequence[str] = (),
+    sizes: bool = False,
     settings: MetricSettings | None = None,
     warn: Warn = print,
     problems: Sequence[str] = (),
@@ -42,7 +44,7 @@ def evaluate_directions(
     Args:
         hypotheses: folders, each a path or ``NAME=PATH``; for their files see ``DIRECTIONS_LAYOUT``.
         references, source: folders.
-        baseline: the name or folder of a system, to which all others are compared.
+        baselines, sizes: see `evaluate`; folders in place of files.
         settings: the metrics and their settings.
         warn: is told what looks wrong, before anything is fetched or scored.
         problems: that the caller has found, to be reported with those found here.
@@ -57,10 +59,8 @@ def evaluate_directions(
     settings = settings or MetricSettings()
     metrics = Metrics(settings)
     problems = list(problems)
-    systems, base = collect(problems, lambda: named(hypotheses, baseline, "folder")) or (
-        unnamed_systems(hypotheses),
-        None,
-    )
+    how = (baselines, "folder", sizes)
+    systems, compared = collect(problems, lambda: named(hypotheses, *how)) or (unnamed_systems(hypotheses), {})
     found = (collect(problems, lambda: find_files(systems, references, source)) if systems else None) or {}
     languages = {direction: sides(direction)[1] for direction in found}
     problems += metrics.check(list(languages.values()) or [None], has_source=source is not None)
@@ -81,9 +81,9 @@ def evaluate_directions(
     )
     for warning in warnings:
         warn(warning)
-    scored = score_test_sets(test_sets, base, metrics)
+    scored = score_test_sets(test_sets, compared, metrics)
     return {
-        **head(scored, base, settings, metrics),
+        **head(scored, compared, settings, metrics),
         "segments": sum(test_set.segments for test_set in test_sets.values()),
         "directions": {
             direction: {
@@ -96,6 +96,7 @@ def evaluate_directions(
         "systems": [
             {
                 "name": name,
+                "baseline": compared_with(compared, name),
                 "folder": folder,
                 "scores": {metric: asdict(scored[metric].together[name]) for metric in metrics.names},
                 "directions": {
@@ -108,7 +109,7 @@ def evaluate_directions(
                     for direction, test_set in test_sets.items()
                 },
                 "significant_directions": {
-                    metric: None if base in (None, name) else _counts(scored[metric], name, str(base))
+                    metric: _counts(scored[metric], name, base) if (base := compared_with(compared, name)) else None
                     for metric in metrics.names
                 },
             }
@@ -119,11 +120,11 @@ def evaluate_directions(
 
 
 def input_files(
-    hypotheses: Sequence[str], references: Sequence[str], source: str | None, baseline: str | None
+    hypotheses: Sequence[str], references: Sequence[str], source: str | None, baselines: Sequence[str]
 ) -> list[str]:
     """The files that `evaluate_directions` reads; none where it finds that something is wrong with them."""
     try:
-        found = find_files(named(hypotheses, baseline, "folder")[0], references, source)
+        found = find_files(named(hypotheses, baselines, "folder")[0], references, source)
     except InputError:
         return []
     return [

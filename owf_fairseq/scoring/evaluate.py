@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from owf_fairseq import __version__
+from owf_fairseq.baselines import Baselines, compared_with, described
 from owf_fairseq.errors import InputError, Warn, collect
 from owf_fairseq.progress import Progress
 from owf_fairseq.scoring.checks import find_warnings
@@ -26,7 +27,8 @@ def evaluate(
     references: Sequence[str],
     source: str | None = None,
     *,
-    baseline: str | None = None,
+    baselines: Sequence[str] = (),
+    sizes: bool = False,
     language: str | None = None,
     settings: MetricSettings | None = None,
     warn: Warn = print,
@@ -39,7 +41,8 @@ def evaluate(
         references: files; BLEU and chrF take all at once, COMET's score is the mean over them. None for COMET alone,
             with a model that is reference-free.
         source: file; COMET needs it.
-        baseline: the name or path of a system, to which all others are compared.
+        baselines: names or paths of systems; each is compared with the last of them that stands before it.
+        sizes: without baselines, compare each with the individual model of its own size, as the names say it.
         language: of the target side, for BLEU's tokenizer.
         settings: the metrics and their settings.
         warn: is told what looks wrong, before anything is fetched or scored.
@@ -54,7 +57,8 @@ def evaluate(
     settings = settings or MetricSettings()
     metrics = Metrics(settings)
     problems = list(problems)
-    paths, base = collect(problems, lambda: named(hypotheses, baseline)) or (unnamed_systems(hypotheses), None)
+    how = (baselines, "file", sizes)
+    paths, compared = collect(problems, lambda: named(hypotheses, *how)) or (unnamed_systems(hypotheses), {})
     test_set = collect(problems, lambda: read_test_set(paths, references, source, language))
     problems += metrics.check([language], has_source=source is not None)
     if not references and set(metrics.names) != {"comet"}:
@@ -66,9 +70,9 @@ def evaluate(
     warnings = find_warnings(test_set, tokenizer_in_use(settings, language))
     for warning in warnings:
         warn(warning)
-    scored = score_test_sets({"": test_set}, base, metrics)
+    scored = score_test_sets({"": test_set}, compared, metrics)
     return {
-        **head(scored, base, settings, metrics),
+        **head(scored, compared, settings, metrics),
         "target_language": language,
         "segments": test_set.segments,
         "references": [text.facts() for text in test_set.references],
@@ -76,6 +80,7 @@ def evaluate(
         "systems": [
             {
                 "name": name,
+                "baseline": compared_with(compared, name),
                 **text.facts(),
                 "scores": {metric: asdict(scored[metric].together[name]) for metric in metrics.names},
             }
@@ -85,18 +90,20 @@ def evaluate(
     }
 
 
-def named(hypotheses: Sequence[str], baseline: str | None, kind: str = "file") -> tuple[dict[str, str], str | None]:
+def named(
+    hypotheses: Sequence[str], baselines: Sequence[str] = (), kind: str = "file", sizes: bool = False
+) -> tuple[dict[str, str], Baselines]:
     """`name_systems` of at least one hypothesis.
 
     Raises:
-        InputError: there is none, two have one name, or the baseline is not there.
+        InputError: there is none, two have one name, or a baseline is not there.
     """
     if not hypotheses:
         raise InputError(
             "name at least one hypothesis: a flag such as `--ref` takes every name up to the next flag, so put the "
             "hypotheses before the flags, or after `--`"
         )
-    return name_systems(hypotheses, baseline, kind)
+    return name_systems(hypotheses, baselines, kind, sizes)
 
 
 @dataclass(frozen=True)
@@ -115,13 +122,13 @@ class MetricScores:
 
 
 def score_test_sets(
-    test_sets: Mapping[str, TestSet], baseline: str | None, metrics: Metrics
+    test_sets: Mapping[str, TestSet], baselines: Mapping[str, str], metrics: Metrics
 ) -> dict[str, MetricScores]:
     """Scores all systems on all test sets.
 
     Args:
         test_sets: with the same systems each.
-        baseline: one of them, or None.
+        baselines: of them, see `baselines.Baselines`; empty to compare none.
         metrics: that `Metrics.check` has found to be there.
 
     Returns:
@@ -153,11 +160,11 @@ def score_test_sets(
                     if metric != "comet":
                         progress.advance(test_set.segments, f"{METRICS[metric]} {name}".strip())
                     everything.setdefault(system, []).extend(statistics[system])
-                by_test_set[name], signature = score_systems(bound, statistics, baseline, samples)
+                by_test_set[name], signature = score_systems(bound, statistics, baselines, samples)
                 signatures.append(signature)
             together = next(iter(by_test_set.values()))
             if len(test_sets) > 1:
-                together, _ = score_systems(bound, everything, baseline, samples)
+                together, _ = score_systems(bound, everything, baselines, samples)
             scored[metric] = MetricScores(by_test_set, together, _joint_signature(signatures))
     return scored
 
@@ -178,10 +185,10 @@ def tokenizer_in_use(settings: MetricSettings, language: str | None) -> str | No
 
 
 def head(
-    scored: Mapping[str, MetricScores], baseline: str | None, settings: MetricSettings, metrics: Metrics
+    scored: Mapping[str, MetricScores], baselines: Mapping[str, str], settings: MetricSettings, metrics: Metrics
 ) -> dict[str, Any]:
     """What the JSON of every evaluation begins with."""
-    significance = {"baseline": baseline, "test": "paired bootstrap resampling", "level": LEVEL}
+    significance = {"test": "paired bootstrap resampling", "level": LEVEL, "samples": settings.samples}
     return {
         "kind": EVALUATION_KIND,
         "versions": versions("comet" in metrics.names),
@@ -189,7 +196,7 @@ def head(
             name: {"name": METRICS[name], "signature": scored[name].signature, **metrics.facts(name)}
             for name in metrics.names
         },
-        "significance": None if baseline is None else {**significance, "samples": settings.samples},
+        "significance": significance if baselines else None,
     }
 
 
@@ -241,8 +248,9 @@ def score_notes(data: Mapping[str, Any]) -> list[str]:
         notes.append(f"COMET: 100 times the mean of the segments' scores{each}{without}")
     test = data["significance"]
     if test is not None:
+        compared = described({system["name"]: system["baseline"] for system in data["systems"]})
         notes.append(
-            f"{DAGGER}: differs from {test['baseline']}, p < {test['level']}, by {test['test']} (Koehn, 2004) of "
+            f"{DAGGER}: differs from {compared}, p < {test['level']}, by {test['test']} (Koehn, 2004) of "
             f"{test['samples']:,} samples"
         )
     return notes

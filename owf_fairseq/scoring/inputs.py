@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from owf_fairseq.baselines import Baselines, by_order, by_size
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import read_lines
 from owf_fairseq.files.visible import shown
-from owf_fairseq.model_names import split_name
+from owf_fairseq.model_names import arch_of_name, split_name
 
 
 @dataclass(frozen=True)
@@ -116,48 +117,52 @@ def read_test_set(
 
 
 def name_systems(
-    given: Sequence[str], baseline: str | None = None, kind: str = "file"
-) -> tuple[dict[str, str], str | None]:
-    """The path of every system by its name, the baseline first.
+    given: Sequence[str], baselines: Sequence[str] = (), kind: str = "file", sizes: bool = False
+) -> tuple[dict[str, str], Baselines]:
+    """The path of every system by its name, and what each is compared with.
 
     Args:
         given: each a path, of a file or a folder, or ``NAME=PATH``.
-        baseline: the name or the path of one of them, or another one.
+        baselines: the names or the paths of some of them; a single one may be another one.
         kind: of what the paths name.
+        sizes: without baselines, compare each with the individual model of its own size, as the names say it.
 
     Returns:
-        The paths by name, and the baseline's name.
+        The paths by name, the first baseline before all others; and the baselines, none if nothing asks for them.
 
     Raises:
         InputError: there is no such baseline, or two systems have one name.
     """
     systems = [split_name(text) for text in given]
     names = _names(systems)
-    base = None
-    if baseline is not None:
+    problems, wanted = [], []
+    for baseline in baselines:
         name, path = split_name(baseline)
-        for number, (_, other) in enumerate(systems):
-            if names[number] == baseline or (not name and os.path.realpath(other) == os.path.realpath(path)):
-                base = number
-        if base is None and not name and not os.path.exists(path):
-            raise InputError(
-                f"`--baseline` {baseline} is neither a {kind} nor one of the systems: {', '.join(dict.fromkeys(names))}"
-            )
-        if base is None:
-            systems, base = [(name, path), *systems], 0
+        found = [
+            number
+            for number, (_, other) in enumerate(systems)
+            if names[number] == baseline or (not name and os.path.realpath(other) == os.path.realpath(path))
+        ]
+        if found:
+            wanted.append(found[-1])
+        elif len(baselines) > 1 or (not name and not os.path.exists(path)):
+            neither = "is none" if len(baselines) > 1 else f"is neither a {kind} nor one"
+            problems.append(f"`--baseline` {baseline} {neither} of the systems: {', '.join(dict.fromkeys(names))}")
+        else:
+            systems, wanted = [(name, path), *systems], [0]
             names = _names(systems)
-    problems = []
     for name in dict.fromkeys(names):
         paths = [path for (_, path), other in zip(systems, names, strict=True) if other == name]
         if len(paths) > 1:
             problems.append(f"{' and '.join(paths)} have one name, '{name}': give another, as in `NAME={paths[-1]}`")
     if problems:
         raise InputError(problems)
-    paths_by_name = {name: path for name, (_, path) in zip(names, systems, strict=True)}
-    if base is None:
-        return paths_by_name, None
-    first = names[base]
-    return {first: paths_by_name[first], **paths_by_name}, first
+    found_paths = {name: path for name, (_, path) in zip(names, systems, strict=True)}
+    if not wanted:
+        return found_paths, by_size({name: arch_of_name(name)[0] for name in found_paths}) if sizes else {}
+    first = names[min(wanted)]
+    found_paths = {first: found_paths[first], **found_paths}
+    return found_paths, by_order([*found_paths], [names[number] for number in wanted])
 
 
 def unnamed_systems(given: Sequence[str]) -> dict[str, str]:

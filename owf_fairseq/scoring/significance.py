@@ -34,9 +34,9 @@ class SystemScore:
 
 
 def score_systems(
-    metric: Metric, statistics: Mapping[str, Statistics], baseline: str | None, samples: int
+    metric: Metric, statistics: Mapping[str, Statistics], baselines: Mapping[str, str], samples: int
 ) -> tuple[dict[str, SystemScore], Any]:
-    """The score of every system, and whether it differs from the baseline's.
+    """The score of every system, and whether it differs from its baseline's.
 
     The numbers are those of ``sacrebleu --paired-bs``, with one exception: to a system whose score is the baseline's,
     such as the baseline given again, sacreBLEU gives the smallest p-value that there is; here it is 1.
@@ -44,21 +44,30 @@ def score_systems(
     Args:
         metric: for the sums of statistics.
         statistics: of every system, segment by segment.
-        baseline: a system's name, None for scores alone.
+        baselines: see `baselines.Baselines`; empty for scores alone.
         samples: of the bootstrap.
 
     Returns:
         The scores by system, and sacreBLEU's signature of them.
     """
-    if baseline is None:
+    if not baselines:
         scores = {name: SystemScore(metric._aggregate_and_compute(rows).score) for name, rows in statistics.items()}
         return scores, metric.get_signature()
+    scores, signature = {}, None
+    for baseline in dict.fromkeys(baselines.values()):
+        compared = {name: rows for name, rows in statistics.items() if baselines[name] == baseline}
+        found, signature = _compare(metric, {baseline: statistics[baseline], **compared}, samples)
+        scores |= found
+    return {name: scores[name] for name in statistics}, signature
+
+
+def _compare(metric: Metric, statistics: Mapping[str, Statistics], samples: int) -> tuple[dict[str, SystemScore], Any]:
+    """The scores of a baseline, which is the first, and of the systems that are compared with it; their signature."""
     from sacrebleu.significance import PairedTest
 
-    names = [baseline, *(name for name in statistics if name != baseline)]
     with quietly():  # it logs its steps
         test = PairedTest(
-            [(name, statistics[name]) for name in names],  # type: ignore[misc]
+            [(name, rows) for name, rows in statistics.items()],  # type: ignore[misc]
             {"metric": _Collected(metric)},  # type: ignore[dict-item]
             references=None,
             test_type="bs",
@@ -68,7 +77,7 @@ def score_systems(
     (signature,) = signatures.values()
     (values,) = (column for key, column in results.items() if key != "System")
     scores = {}
-    for name, result in zip(names, values, strict=True):
+    for name, result in zip(statistics, values, strict=True):
         assert not isinstance(result, str)
         # numbers of numpy in some versions
         p_value, mean, ci95 = (

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from owf_fairseq.baselines import Baselines, choose
 from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError, Warn, collect, too_small
@@ -46,6 +47,7 @@ class BenchmarkOptions:
             None for none of them.
         cpu, fp16: see ``Loading``.
         backend: see ``benchmark_names.with_backends``.
+        baseline, by_size: what speeds are relative to, see ``baselines.choose``.
     """
 
     lengths: tuple[tuple[int, int], ...] = ((26, 30),)
@@ -65,6 +67,8 @@ class BenchmarkOptions:
     fp16: bool = False
     unpacked: tuple[str, ...] | None = None
     backend: tuple[str, ...] = ()
+    baseline: tuple[str, ...] = ()
+    by_size: bool = False
 
     def loading(self, model: Candidate) -> Loading:
         """How a model is loaded."""
@@ -119,6 +123,7 @@ def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: Ben
         for name in options.unpacked or ()
         if name not in names
     ]
+    collect(problems, lambda: choose({one.short: None for one in named}, options.baseline, False))
     candidates = []
     if options.input is not None:
         problems += [
@@ -183,8 +188,23 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
         ]
         del loaded, backends  # the processes that measure memory need theirs
         peaks = peaks_of(candidates, settings, options) if options.memory else ()
-        measured = Measured(candidates, precisions, settings, measurements, peaks, calibration)
+        compared = compared_models(candidates, options)
+        measured = Measured(candidates, precisions, settings, measurements, compared, peaks, calibration)
         return as_data(measured, facts, {**asdict(options), "unpacked": unpacked})
+
+
+def compared_models(candidates: Sequence[Candidate], options: BenchmarkOptions) -> Baselines:
+    """What each model's speed is relative to; of several backends, that of the baseline's first.
+
+    Raises:
+        InputError: a baseline is none of the models.
+    """
+    first: dict[str, Candidate] = {}
+    for one in candidates:
+        first.setdefault(one.named.short, one)
+    archs = {name: one.facts.arch if one.facts.configuration else None for name, one in first.items()}
+    chosen = choose(archs, options.baseline, options.by_size)
+    return {one.named.name: first[chosen[one.named.short]].named.name for one in candidates}
 
 
 def peaks_of(

@@ -21,11 +21,18 @@ class Named:
         name: before the ``=``, or by default.
         model: an arch, one checkpoint or several with ``:`` between, or a folder that `owf export` made.
         choice: what decodes it.
+        typed: the name before a backend was added to it, if one was.
     """
 
     name: str
     model: str
     choice: Choice = Choice(FAIRSEQ)
+    typed: str | None = None
+
+    @property
+    def short(self) -> str:
+        """The name that it has in flags, whatever decodes it."""
+        return self.typed or self.name
 
     @property
     def is_arch(self) -> bool:
@@ -94,7 +101,7 @@ def with_backends(named: Sequence[Named], backends: Sequence[str]) -> list[Named
         suffix = "" if len(choices) < 2 or choice.backend == FAIRSEQ else f"@{choice}"
         for one in named:
             if not one.is_exported:
-                spread.append(replace(one, name=one.name + suffix, choice=choice))
+                spread.append(replace(one, name=one.name + suffix, choice=choice, typed=one.name))
             elif choice is of_exported:
                 spread.append(replace(one, choice=Choice(CTRANSLATE2)))
     refuse_equal_names([one.name for one in spread])

@@ -12,7 +12,7 @@ from owf_fairseq.files.outputs import output_file
 
 
 def plot(data: dict[str, Any], path: PathLike) -> None:
-    """Draws tokens a second, and each model's speed relative to the first's, with standard deviations.
+    """Draws tokens a second, and each model's speed relative to its baseline's, with standard deviations.
 
     Args:
         data: what the JSON of a measurement or a prediction holds.
@@ -49,7 +49,8 @@ def plot(data: dict[str, Any], path: PathLike) -> None:
             axis.minorticks_off()
             axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("tokens/s" if data["kind"] == "benchmark" else "tokens/s, predicted")
-    axes[1][0].set_ylabel(f"speed relative to {names[0]}")
+    baselines = {model.get("baseline") for model in data["models"]} - {None} or {names[0]}  # a prediction has none
+    axes[1][0].set_ylabel(f"speed relative to {baselines.pop() if len(baselines) == 1 else 'its baseline'}")
     axes[0][0].legend()
     with output_file("--plot", path) as place:
         figure.savefig(place, format=Path(path).suffix.lstrip("."), dpi=150)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from owf_fairseq.baselines import compared_with, described
 from owf_fairseq.checkpoints.naming import configuration_label
 from owf_fairseq.cost_model.cost import Workload, cost
 from owf_fairseq.cost_model.speed_tables import TEXT, Entry, batch_size_table, mean_lengths
@@ -23,10 +24,11 @@ class Measured:
     """All that was measured.
 
     Attributes:
-        candidates: the models; speeds are relative to the first.
+        candidates: the models.
         precisions: of each model's weights, see ``search.Backend``.
         settings: the rows.
         measurements: for each setting those of the models.
+        baselines: what their speeds are relative to, see ``baselines.Baselines``.
         peak_memory: for each setting bytes of the models, None where they ran out of memory; empty if not measured.
         calibration: of the machine, None if not measured.
     """
@@ -35,6 +37,7 @@ class Measured:
     precisions: Sequence[str]
     settings: Sequence[SpeedSetting]
     measurements: Sequence[Sequence[Measurement]]
+    baselines: Mapping[str, str]
     peak_memory: Sequence[Sequence[int | None]] = ()
     calibration: Calibration | None = None
 
@@ -54,7 +57,10 @@ def as_data(measured: Measured, machine: Data, options: Data) -> Data:
         "settings": options,
         "calibration": None if calibration is None else asdict(calibration),
         "models": [
-            candidate.as_json(precision)
+            {
+                **candidate.as_json(precision),
+                "baseline": compared_with(measured.baselines, candidate.named.name),
+            }
             for candidate, precision in zip(measured.candidates, measured.precisions, strict=True)
         ],
         "measurements": [
@@ -70,6 +76,8 @@ def _entry(measured: Measured, row: int, model: int) -> Data:
     precision = measured.precisions[model]
     setting, measurement = measured.settings[row], measured.measurements[row][model]
     candidate = measured.candidates[model]
+    names = [one.named.name for one in measured.candidates]
+    baseline = measured.measurements[row][names.index(measured.baselines[candidate.named.name])]
     batches = setting.batches[model]
     sentences = sum(map(len, batches))
     entry: Data = {
@@ -82,7 +90,7 @@ def _entry(measured: Measured, row: int, model: int) -> Data:
         "target_length": None if setting.lengths is None else setting.lengths[1],
         "failure": measurement.failure,
         "tokens_per_s": _spread(measurement.tokens_per_s),
-        "ratio": _spread(measurement.ratios(measured.measurements[row][0])),
+        "ratio": _spread(measurement.ratios(baseline)),
         "time_to_first_token_ms": None,
     }
     if measurement.failure is None:
@@ -114,11 +122,11 @@ def _spread(values: Sequence[float]) -> Data | None:
 
 def benchmark_tables(data: Data) -> list[Report]:
     """The models; their speeds; and, for several batch sizes, the table of the paper's appendix."""
-    entries, names = data["measurements"], [model["name"] for model in data["models"]]
+    entries, compared = data["measurements"], baselines_in(data)
     found = [models_table(data), speeds_table(data)]
     if len({entry["batch_size"] for entry in entries}) > 1:
-        note = f"± standard deviation. speed-up: over {names[0]}, median of the runs."
-        found.append(batch_size_table(names, entries, _speed, _ratio, data, (note,)))
+        note = f"± standard deviation. speed-up: over {described(compared)}, median of the runs."
+        found.append(batch_size_table(compared, entries, _speed, _ratio, data, (note,)))
     return found
 
 
@@ -128,6 +136,11 @@ def _speed(entry: Entry) -> str:
 
 def _ratio(entry: Entry) -> float | None:
     return entry["ratio"]["median"] if entry["ratio"] else None
+
+
+def baselines_in(data: Data) -> dict[str, str | None]:
+    """The baseline of every model in the JSON of a measurement, None for one that is itself a baseline."""
+    return {model["name"]: model["baseline"] for model in data["models"]}
 
 
 def models_table(data: Data) -> Report:
@@ -158,8 +171,7 @@ def models_table(data: Data) -> Report:
 
 def speeds_table(data: Data) -> Report:
     """Every model in every setting."""
-    entries = data["measurements"]
-    first = data["models"][0]["name"]
+    entries, compared = data["measurements"], baselines_in(data)
     header = ["source/target", "batch", "model", "tokens/s", "ratio", "first token, ms", "GFLOP/token", "MB/token"]
     further = {
         "bandwidth_percent": "of the bandwidth, %",
@@ -173,7 +185,7 @@ def speeds_table(data: Data) -> Report:
         if entry["failure"] is not None:
             rows.append([*cells, entry["failure"], *["-"] * (4 + len(shown))])
             continue
-        ratio = "1" if entry["name"] == first else spread_cell(entry["ratio"], 3, "median")
+        ratio = "1" if compared[entry["name"]] is None else spread_cell(entry["ratio"], 3, "median")
         cells += [spread_cell(entry["tokens_per_s"], 1), ratio]
         cells += [spread_cell(entry["time_to_first_token_ms"], 1)]
         cells += [f"{entry['flops_per_token'] / 1e9:,.3g}", number(entry["bytes_per_token"] / 1e6, 1)]
@@ -184,8 +196,8 @@ def speeds_table(data: Data) -> Report:
         f"standard deviation of {options['runs']} runs; loading and segmentation are not timed. Beam "
         f"{options['beam']}, {options['threads']} thread{'s' if options['threads'] > 1 else ''}, "
         f"{data['machine']['device']}.",
-        f"ratio: speed relative to {first}'s, run by run: median ± standard deviation. The models translate every "
-        "batch in turn.",
+        f"ratio: speed relative to that of {described(compared)}, run by run: median ± standard deviation. The models "
+        "translate every batch in turn.",
         "first token: until a search that ends after one decoder step is done. GFLOP and MB moved: of the cost model.",
     ]
     if data["calibration"] is not None:

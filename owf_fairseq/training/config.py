@@ -14,7 +14,7 @@ import yaml
 from owf_fairseq import USER_DIR
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.lines import read_lines
-from owf_fairseq.paper.rows import SIMILARITY_TABLE, PaperRow, rows, rows_of_table
+from owf_fairseq.paper.rows import BATCH_SIZES_TABLE, SIMILARITY_TABLE, PaperRow, rows, rows_of_table
 from owf_fairseq.sharing import ARCHS, SIZES, arch_name
 
 CONFIGS = Path(USER_DIR, "configs")
@@ -142,7 +142,7 @@ def table_configs(table: str, dataset: str) -> list[str]:
     """
     found = [name for row in rows_of_table(table) if (name := row_config(row, dataset))]
     if not found:
-        tables = dict.fromkeys([*(row.table for row in rows()), SIMILARITY_TABLE])
+        tables = dict.fromkeys([*(row.table for row in rows()), SIMILARITY_TABLE, BATCH_SIZES_TABLE])
         known = [name for name in tables if any(row_config(row, dataset) for row in rows_of_table(name))]
         has = f"has {', '.join(known)}" if known else f"is none of {', '.join((*DATASETS.values(), *SMALL_DATASETS))}"
         raise InputError(f"there is no row of table '{table}' for '{dataset}', which {has}")

@@ -114,6 +114,27 @@ def test_tables(measured):
     assert "end-of-sentence symbols not counted" in printed
 
 
+FAMILIES = ["owf_tiny", "owf_tiny_no_dec", "owf_decoder_only_tiny", "owf_decoder_only_tiny_shared_dec"]
+
+
+@pytest.mark.parametrize("flags", [["--by-size"], ["--baseline", FAMILIES[0], "--baseline", FAMILIES[2]]])
+def test_each_family_has_its_own_baseline(flags, capsys, tmp_path):
+    path = tmp_path / "speed.json"
+    what = [*SMALL, "--lengths", "2/3", "--batch-sizes", "1,2", "--sentences", "2", "--runs", "2", "--json", path]
+    printed = run(capsys, *FAMILIES, *what, *flags).out
+    data = json.loads(path.read_text())
+    assert [model["baseline"] for model in data["models"]] == [None, FAMILIES[0], None, FAMILIES[2]]
+    for start in (0, 4):  # a batch size
+        one, two, three, four = data["measurements"][start : start + 4]
+        for entry, base in ((one, one), (two, one), (three, three), (four, three)):
+            speeds = zip(entry["tokens_per_s"]["by_run"], base["tokens_per_s"]["by_run"], strict=True)
+            assert entry["ratio"]["by_run"] == [own / other for own, other in speeds]
+    _, speeds, by_size = tables(printed)
+    assert [line[4] == "1" for line in speeds[1:5]] == [True, False, True, False]
+    assert by_size[0][6:] == [f"{FAMILIES[1]}, speed-up, %", f"{FAMILIES[3]}, speed-up, %"]
+    assert f"its baseline ({FAMILIES[0]} for {FAMILIES[1]}; {FAMILIES[2]} for {FAMILIES[3]})" in printed
+
+
 def test_flags_are_the_archs(capsys, tmp_path):
     flags = ["--encoder-layers", "2", "--decoder-ffn", "sequence-2"]
     path = tmp_path / "a.json"

@@ -1,13 +1,15 @@
 """`owf benchmark` with CTranslate2: each model with each backend in one run, and what was exported before."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from owf_fairseq import cli
 from owf_fairseq.decoding.backends import Choice
 from owf_fairseq.errors import InputError
-from owf_fairseq.speed.benchmark import BenchmarkOptions, prepare_benchmark
+from owf_fairseq.speed.benchmark import BenchmarkOptions, compared_models, prepare_benchmark
+from owf_fairseq.speed.benchmark_models import describe_candidate
 from owf_fairseq.speed.benchmark_names import Named, with_backends
 
 FAST = ["--cpu", "--runs", "1", "--warmup", "0", "--sentences", "2", "--beam", "2", "--lengths", "3/4"]
@@ -36,6 +38,16 @@ def benchmark(capsys, *arguments):
 def test_every_model_is_decoded_by_every_backend(backends, expected):
     found = with_backends([Named("a", "owf_tiny"), Named("b", "owf_tiny_no_dec")], backends)
     assert [(one.name, str(one.choice)) for one in found] == expected
+
+
+def test_a_baseline_is_one_for_all_backends():
+    named = [Named(name, name) for name in ("owf_tiny_no_dec", "owf_tiny", "owf_decoder_only_tiny")]
+    spread = with_backends(named, ("ctranslate2:int8", "fairseq"))
+    options = BenchmarkOptions(vocab_size=20, baseline=("owf_tiny", "owf_decoder_only_tiny"))
+    found = [replace(describe_candidate(Named("a", one.model), (), 20), named=one) for one in spread]
+    compared = compared_models(found, options)
+    tiny, other = "owf_tiny@ctranslate2:int8", "owf_decoder_only_tiny@ctranslate2:int8"
+    assert [*compared.values()] == [tiny, tiny, other] * 2
 
 
 def test_an_exported_model_keeps_its_place(exported_copier):

@@ -38,6 +38,8 @@ NO_MATPLOTLIB = [] if importlib.util.find_spec("matplotlib") else [["`--plot` ne
         ),
         (["owf_tiny", "--fp16", "--cpu", "--sentences", "0"], [["`--sentences`"], ["`--fp16`", "`--cpu`"]]),
         (["owf_tiny", "a=owf_tiny", "--unpacked", "b"], [["`--unpacked` b", "owf_tiny, a"]]),
+        (["owf_tiny", "a=owf_tiny", "--baseline", "b"], [["`--baseline` b is none of the models: owf_tiny, a"]]),
+        (["--predict", "owf_tiny", "--by-size"], [["`--by-size` measures"]]),
         (["owf_tiny", "--vocab-size", "4"], [["`--vocab-size`", "at least 5"]]),
         (["owf_tiny", "--lengths", "2000/3"], [["`--lengths` 2000/3", "owf_tiny", "1023/1023"]]),
         (["owf_tiny", "--input", "no/text"], [["`--input`", "owf_tiny is an arch"], ["no/text can't be read"]]),

@@ -108,8 +108,8 @@ def test_significance(texts, capsys):
     assert "†: differs from base, p < 0.05, by paired bootstrap resampling (Koehn, 2004) of 500 samples" in printed
     assert "base.de and copy.de have the same lines" in warnings
     found = json.loads((texts / "scores.json").read_text())
+    assert [system["baseline"] for system in found["systems"]] == [None, *["base"] * 4]
     assert found["significance"] == {
-        "baseline": "base",
         "test": "paired bootstrap resampling",
         "level": 0.05,
         "samples": 500,

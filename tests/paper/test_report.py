@@ -1,15 +1,25 @@
 """Our results in the paper's tables: the right row, the paper's numbers beside ours, from the commands' own JSON."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from owf_fairseq import cli
+from owf_fairseq.checkpoints.model_facts import ModelFacts
+from owf_fairseq.cost_model.cost import shape_of_arch
+from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError
+from owf_fairseq.model_names import arch_of_name
 from owf_fairseq.paper import rows as paper
-from owf_fairseq.paper.report import BATCH_SIZES_TABLE, report, tables_of_the_paper
-from owf_fairseq.paper.results import Ours, Results, arch_of_name, read_results
-from owf_fairseq.sharing import SIZES
+from owf_fairseq.paper.report import report, tables_of_the_paper
+from owf_fairseq.paper.results import Ours, Results, read_results
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
+from owf_fairseq.speed.benchmark import BenchmarkOptions, compared_models
+from owf_fairseq.speed.benchmark_models import Candidate
+from owf_fairseq.speed.benchmark_names import Named
+from owf_fairseq.speed.measurement import Measurement, SpeedSetting
+from owf_fairseq.speed.report import Measured, as_data
 from owf_fairseq.tables import Report
 
 
@@ -76,7 +86,7 @@ def test_the_table_of_batch_sizes(measured):
     entries = {
         (e["name"], e["batch_size"]): e["ratio"]["median"] for e in json.loads(speed.read_text())["measurements"]
     }
-    made = report(read_results([speed]), BATCH_SIZES_TABLE)
+    made = report(read_results([speed]), paper.BATCH_SIZES_TABLE)
     assert list(made.header) == ["batch", "owf_tiny", "paper", "owf_tiny_one_wide_ffn", "paper", "speed-up, %", "paper"]
     assert [row[0] for row in made.rows] == [str(2**n) for n in range(10)]
     ratio = entries["owf_tiny_one_wide_ffn", 2]
@@ -84,9 +94,112 @@ def test_the_table_of_batch_sizes(measured):
     assert made.rows[9] == ["512", "-", "2,512.0 ± 50.1", "-", "1,957.9 ± 32.6", "-", "-22"]
 
 
+FAMILIES = {
+    "base": ("owf_base", 2048, (70, 4.0)),
+    "base_one_wide_ffn": ("owf_base_one_wide_ffn", 24_576, (70, 6.0)),
+    "decoder_only": ("owf_decoder_only", 4096, (202, 2.0)),
+    "decoder_only_shared_dec": ("owf_decoder_only_shared_dec", 4096, (101, 3.0)),
+    "deep_shallow": ("owf_deep_shallow", 4096, (236, 8.0)),
+    "deep_shallow_one_wide_ffn": ("owf_deep_shallow_one_wide_ffn", 57_344, (236, 6.0)),
+}
+"""Three sizes of the paper's table of other architectures: arch, d_ff, parameters and tokens/s. All are made up."""
+
+
+def timed(folder, words=()):
+    """The JSON of a benchmark of them, in turn, with the flags that say what is compared."""
+    candidates, measurements = [], []
+    for name, (arch, width, (parameters, speed)) in FAMILIES.items():
+        there = configuration_of(arch)
+        dims = {
+            stack: width if there.shares_ffn(stack) or there.has_own_ffns(stack) else None
+            for stack in SIZES[ARCHS[arch][0]].stacks
+        }
+        facts = ModelFacts(arch, "the paper's", (), parameters, {}, dims)
+        candidates.append(Candidate(Named(name, name), (), facts, (shape_of_arch("owf_tiny", 100),), 99, 99, 100))
+        measurements.append(Measurement([12, 12], [12 / speed, 6 / speed], [0.1, 0.1]))  # the machine gets faster
+    setting = SpeedSetting(1, SearchOptions(), [[[["a"] * 4]]] * len(FAMILIES), None)
+    options = BenchmarkOptions(input="raw/test.en", sentences=1, **dict(words))
+    baselines = compared_models(candidates, options)
+    measured = Measured(candidates, ["float32"] * len(FAMILIES), [setting], [measurements], baselines)
+    data = as_data(measured, {"machine": {"device": "CPU"}}, asdict(options))
+    (folder / "speed.json").write_text(json.dumps(data))
+    return data
+
+
+@pytest.fixture
+def translated(tmp_path):
+    """Translations: within a family they are the same, and none is like another family's."""
+    reference = [f"this is the sentence with the number {n} in it" for n in range(40)]
+    (tmp_path / "ref").write_text("\n".join(reference) + "\n")
+    for name in FAMILIES:
+        family = next(one for one in ("base", "decoder_only", "deep_shallow") if name.startswith(one))
+        known = {"base": 10, "decoder_only": 20, "deep_shallow": 35}[family]
+        (tmp_path / name).write_text("\n".join(reference[:known] + ["this is one"] * (40 - known)) + "\n")
+    return tmp_path
+
+
+def scored(folder, *flags):
+    files = [str(folder / name) for name in FAMILIES]
+    words = ["--ref", str(folder / "ref"), *flags, "--samples", "100", "--json", str(folder / "scores.json")]
+    assert cli.main(["evaluate", *files, *words, "--overwrite"]) == 0
+    return json.loads((folder / "scores.json").read_text())["systems"]
+
+
+def by_name(made):
+    return {row["model"].split("(")[-1].rstrip(")"): row for row in cells(made)}
+
+
+OWN = ["base"] * 2 + ["decoder_only"] * 2 + ["deep_shallow"] * 2
+THREE = [word for name in dict.fromkeys(OWN) for word in ("--baseline", name)]
+
+
+@pytest.mark.parametrize("flags", [["--by-size"], THREE])
+def test_each_row_is_compared_with_its_own_family(translated, flags):
+    """Identical translations differ from nothing, and an individual model is what the others are related to."""
+    how = {"by_size": True} if flags == ["--by-size"] else {"baseline": tuple(dict.fromkeys(OWN))}
+    recorded = [None if base == name else base for name, base in zip(FAMILIES, OWN, strict=True)]
+    assert [system["baseline"] for system in scored(translated, *flags)] == recorded
+    data = timed(translated, how)
+    assert [model["baseline"] for model in data["models"]] == recorded
+    assert [entry["ratio"]["median"] for entry in data["measurements"]] == [1, 1.5, 1, 1.5, 1, 0.75]
+    made = report(read_results([translated / "scores.json", translated / "speed.json"]), "other", only_ours=True)
+    found = by_name(made)
+    assert list(found) == list(FAMILIES)
+    assert [row["BLEU"].endswith("†") for row in found.values()] == [False] * 6
+    assert [row["speed, %"] for row in found.values()] == ["+0", "+50", "+0", "+50", "+0", "-25"]
+    assert [row["parameters, %"] for row in found.values()] == ["100", "100", "100", "50", "100", "100"]
+    pairs = "base for base_one_wide_ffn; decoder_only for decoder_only_shared_dec; deep_shallow for deep_shallow_one"
+    assert sum(pairs in note for note in made.notes) == 2  # of the daggers, and of speed and parameters
+    assert any("a sample, the first 1 sentences of test.en" in note and "float32" in note for note in made.notes)
+
+
+def test_a_difference_within_a_family_has_its_dagger(translated):
+    (translated / "decoder_only_shared_dec").write_text("\n".join(["this is none"] * 40) + "\n")
+    scored(translated, "--by-size")
+    found = by_name(report(read_results([translated / "scores.json"]), "other", only_ours=True))
+    assert [name for name, row in found.items() if row["BLEU"].endswith("†")] == ["decoder_only_shared_dec"]
+
+
+def test_what_was_compared_with_another_size_is_not_shown_as_the_papers(translated):
+    """Files of one baseline for all: speeds are related anew, and daggers are left out, as the notes say."""
+    systems = scored(translated, "--baseline", "base")
+    assert all(system["scores"]["bleu"]["significant"] for system in systems[2:])
+    timed(translated)
+    made = report(read_results([translated / "scores.json", translated / "speed.json"]), "other", only_ours=True)
+    assert [row["BLEU"].endswith("†") for row in by_name(made).values()] == [False] * 6
+    assert [row["speed, %"] for row in by_name(made).values()] == ["+0", "+50", "+0", "+50", "+0", "-25"]
+    said = [note for note in made.notes if note.startswith("- no †")]
+    assert said[0] == "- no †: decoder_only_shared_dec was compared with base, and not with decoder_only"
+    assert len(said) == 2  # an individual model has none in the paper either
+    # a table that has no row for them leaves the comparison that was asked for
+    below = by_name(report(read_results([translated / "scores.json", translated / "speed.json"]), "one_wide"))
+    assert (below["deep_shallow"]["speed, %"], below["deep_shallow"]["parameters, %"]) == ("+100", "337")
+    assert below["deep_shallow"]["BLEU"].endswith("†")
+
+
 @pytest.mark.parametrize("table", tables_of_the_paper())
 def test_every_table_has_the_papers_rows_and_every_arch_its_own(table):
-    if table == BATCH_SIZES_TABLE:
+    if table == paper.BATCH_SIZES_TABLE:
         return
     of_paper = [row for row in paper.rows() if row.table == table]
     models = {}
@@ -209,8 +322,7 @@ def test_a_model_whose_own_ffns_are_wider_has_no_row(measured, tmp_path):
 
 def test_a_file_that_is_named_twice_counts_once(measured):
     once, twice = (read_results([measured[1]] * times) for times in (1, 2))
-    assert twice.notes == once.notes
-    assert len(twice.batch_sizes) == len(once.batch_sizes)
+    assert len(twice.benchmarks) == len(once.benchmarks) == 1
 
 
 def test_wrong_files_and_flags(measured, tmp_path, capsys):
@@ -233,4 +345,4 @@ def test_wrong_files_and_flags(measured, tmp_path, capsys):
         assert part in said
     assert (tmp_path / "mine").read_text() == "mine"
     with pytest.raises(InputError, match="needs a benchmark"):
-        report(read_results([measured[0]]), BATCH_SIZES_TABLE)
+        report(read_results([measured[0]]), paper.BATCH_SIZES_TABLE)

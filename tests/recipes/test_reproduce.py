@@ -8,7 +8,9 @@ from scripts_for_tests import parse
 from owf_fairseq import cli
 from owf_fairseq.errors import InputError
 from owf_fairseq.recipes.datasets import direction_flags
-from owf_fairseq.recipes.tables import Recipe, Walk
+from owf_fairseq.recipes.recipe import Recipe
+from owf_fairseq.recipes.tables import Walk
+from owf_fairseq.scoring.inputs import name_systems
 
 ONE_WIDE = (
     "small small_shared_enc_no_dec small_shared_enc_no_dec_512 small_one_wide_ffn small_shared_enc_no_dec_2048".split()
@@ -33,9 +35,9 @@ def test_a_table_from_training_to_the_report(tmp_path):
     assert [args.checkpoint for args in translate] == [f"{run}/{name}/checkpoint_best.pt" for name in ONE_WIDE]
     assert {args.input for args in translate} == {first.output[0]}
     assert evaluate.hypotheses == [f"{name}={args.output}" for name, args in zip(ONE_WIDE, translate, strict=True)]
-    assert (evaluate.ref, evaluate.baseline, evaluate.metrics) == ([first.output[1]], "small", ["bleu", "chrf"])
+    assert (evaluate.ref, evaluate.by_size, evaluate.metrics) == ([first.output[1]], True, ["bleu", "chrf"])
     assert benchmark.others == [f"{name}={run}/{name}/checkpoint_best.pt" for name in ONE_WIDE]  # in one run
-    assert (benchmark.sentences, benchmark.input) == (1, f"{run}/raw/test.en")
+    assert (benchmark.sentences, benchmark.input, benchmark.by_size) == (1, f"{run}/raw/test.en", True)
     assert report.results == [evaluate.json, benchmark.json]
     assert (report.table, report.pair, report.only_ours) == ("one_wide", "en-de", True)
     assert all(args.cpu for args in (*translate, evaluate, benchmark))
@@ -61,6 +63,7 @@ def test_other_data_have_their_own_rows_and_metrics():
     assert (args[-1].table, args[-1].pair) == ("other", "en-ro")
     assert args[0].fp32
     assert args[0].folder == "runs/wmt16_en_ro"  # the config's
+    assert parsed(dataset="wmt16_en_ro", fp32=True, metrics=("chrf",))[1][-3].metrics == ["chrf"]
     _, args = parsed(dataset="quickstart", training=("--source-lang", "en", "--target-lang", "ja"))
     evaluate = args[-3]
     assert (evaluate.tokenize, evaluate.target_lang, evaluate.src) == (
@@ -72,7 +75,7 @@ def test_other_data_have_their_own_rows_and_metrics():
 
 def test_many_directions():
     called, args = parsed(
-        dataset="multilingual", fp32=True, training=("--langs", "de,en,sw"), speed="de-sw", sentences=3
+        dataset="multilingual", fp32=True, training=("--langs", "de,en,sw"), direction="de-sw", sentences=3, speed="9"
     )
     assert called == ["train", "pairs", "pairs", *["multilingual"] * 3, "evaluate", "multilingual", "report"]
     directions = "de-en,de-sw,en-de,en-sw,sw-de,sw-en"
@@ -84,7 +87,8 @@ def test_many_directions():
     assert {(one.action, one.input) for one in args[3:6]} == {("translate", f"{run}/first-3")}
     assert args[6].directions
     assert args[6].metrics[:2] == ["spbleu", "chrf"]
-    assert (args[7].direction, args[7].input) == ("de-sw", f"{run}/first-3/test.de")
+    assert (args[7].direction, args[7].input, args[7].sentences) == ("de-sw", f"{run}/test/test.de", 9)
+    assert args[7].by_size
     assert args[8].pair == "multi"
 
 
@@ -92,6 +96,46 @@ def test_directions_are_not_guessed_where_they_are_given():
     assert direction_flags(["--langs=a,b"]) == ["--lang-pairs", "a-b,b-a"]
     assert direction_flags(["--langs", "a,b", "--lang-pairs", "a-b"]) == []
     assert direction_flags(["--cpu"]) == []
+
+
+def test_each_row_of_a_table_is_compared_with_its_own_size():
+    """In the table of other architectures: the rows' names say it, for scores and speeds alike."""
+    _, (train, *_, evaluate, benchmark, _) = parsed(dataset="wmt22_en_de", table="other", fp32=True)
+    assert benchmark.by_size
+    _, baselines = name_systems(evaluate.hypotheses, evaluate.baseline, sizes=evaluate.by_size)
+    own = {name: [*baselines.values()].count(name) for name in baselines.values()}
+    assert own == {"base": 3, "decoder_only": 3, "deep_shallow": 3}
+    assert all(name.startswith(baseline) for name, baseline in baselines.items())
+    assert len(train.configs) == len(baselines)
+
+
+def test_batch_sizes_are_one_benchmark_of_two_trained_models():
+    """On as much of the test set as is asked for, at the paper's batch sizes that it fills."""
+    called, (train, benchmark, report) = parsed(dataset="multi30k", table="batch_size", speed="16", cpu=True)
+    assert called == ["train", "benchmark", "report"]
+    assert train.configs == ["multi30k/small", "multi30k/small_one_wide_ffn"]
+    run = train.folder
+    assert benchmark.others == [f"{name}={run}/{name}/checkpoint_best.pt" for name in ("small", "small_one_wide_ffn")]
+    assert (benchmark.sentences, benchmark.batch_sizes) == (16, (1, 2, 4, 8, 16))
+    assert (report.results, report.table) == ([benchmark.json], "batch_size")
+    assert (benchmark.json, report.output) == (f"{run}/batch_size.json", f"{run}/batch_size.md")
+    _, (train, benchmark, _) = parsed(dataset="wmt22_en_de", table="batch_size", fp32=True, speed="all")
+    assert train.configs == ["wmt22_en_de/big", "wmt22_en_de/big_one_wide_ffn"]
+    assert benchmark.batch_sizes[-1] == 512
+    assert benchmark.sentences is None
+
+
+@pytest.mark.parametrize("table", ["one_wide", "batch_size"])
+def test_the_speed_is_of_the_whole_test_set_on_a_gpu_and_of_a_sample_without(table, monkeypatch):
+    def measured(**what):
+        return parsed(dataset="multi30k", table=table, **what)[1][-2].sentences
+
+    assert measured(cpu=True) == 100
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    assert measured() is None
+    assert measured(cpu=True) == 100
+    assert measured(cpu=True, speed="all") is None
+    assert measured(speed="7") == 7
 
 
 def test_similarity_compares_models_that_began_differently():
@@ -120,10 +164,19 @@ def test_similarity_compares_models_that_began_differently():
         ({"table": "other"}, "no row of table 'other' for 'multi30k', which has"),
         ({"sentences": 0}, "`--sentences` must be at least 1, but is 0"),
         ({"jobs": 0}, "`--jobs` must be at least 1, but is 0"),
-        ({"speed": "fast"}, "`--speed` must be a whole number above 0, but is fast"),
+        ({"speed": "fast"}, "`--speed` must be a whole number above 0, or all, but is fast"),
+        ({"speed": "0"}, "`--speed` must be a whole number above 0, or all, but is 0"),
+        ({"direction": "en-de"}, "`--direction` is for many directions, and multi30k has one"),
+        ({"table": "two_wide", "rows": ("multi30k/small",)}, "`--table` must be one of sharing, dropping, one_wide,"),
+        ({"table": "batch_size", "sentences": 3}, "`--sentences` is of what is translated and scored, and table batch"),
+        (
+            {"table": "batch_size", "rows": ("multi30k/small", "multi30k/small_no_dec")},
+            "an individual model and One Wide FFN of the same size, but `--rows` are of owf_small, owf_small_no_dec",
+        ),
+        ({"table": "batch_size", "dataset": "wmt16_en_ro"}, "for 'wmt16_en_ro', which has other"),
         ({"training": ("--max-updates", "3")}, "`--max-updates`: fairseq-train has no such flag"),
         ({"dataset": "multilingual", "fp32": True, "training": ("--langs", "en,fr")}, "languages en fr, but is de-en"),
-        ({"dataset": "multilingual", "fp32": True, "speed": "de-xx"}, "ko pt sw zh, but is de-xx"),
+        ({"dataset": "multilingual", "fp32": True, "direction": "de-xx"}, "ko pt sw zh, but is de-xx"),
         ({"dataset": "wmt22_en_de", "cpu": True}, "half precision (fp16) needs a GPU, and `--cpu` is given"),
         (
             {"table": "similarity", "seeds": (2, 2)},

@@ -39,5 +39,19 @@ def test_one_wide_from_text_to_table(tmp_path, capfd):
     assert {path: path.stat().st_mtime_ns for path in made} == made
     assert (run / "table.md").read_text(encoding="utf-8") == table
 
-    assert cli.main([*call, "--dropout", "0.5"]) == 2
+    assert "a sample, the first 2 sentences of test.en" in table
+    assert "float32" in table
+
+    # the table of batch sizes measures the models that are there
+    call = ["reproduce", "--dataset", "multi30k", "--table", "batch_size", "--rows", *ROWS, "--run", str(run)]
+    assert cli.main([*call, "--speed", "4", "--cpu", *UPDATES]) == 0
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+    by_size = (run / "batch_size.md").read_text(encoding="utf-8")
+    assert "| batch | small | paper | small_one_wide_ffn | paper | speed-up, % | paper |" in by_size
+    assert [line.split(" ")[1] for line in by_size.splitlines() if line.startswith("| ")][2:] == ["1", "2", "4"]
+    assert "a sample, the first 4 sentences of test.en" in by_size
+    assert (run / "table.md").read_text(encoding="utf-8") == table
+
+    call[call.index("batch_size")] = "one_wide"
+    assert cli.main([*call, "--cpu", *UPDATES, "--dropout", "0.5"]) == 2
     assert "dropout" in capfd.readouterr().err

@@ -18,7 +18,7 @@ def test_as_paired_test_on_texts(make):
     metric = make(references=[REFERENCE])
     _, theirs = PairedTest(list(SYSTEMS.items()), {"metric": metric}, None, test_type="bs", n_samples=200)()
     statistics = {name: metric._extract_corpus_statistics(lines, None) for name, lines in SYSTEMS.items()}
-    scores, signature = score_systems(metric, statistics, "base", 200)
+    scores, signature = score_systems(metric, statistics, dict.fromkeys(statistics, "base"), 200)
     (expected,) = (column for name, column in theirs.items() if name != "System")
     for score, result in zip(scores.values(), expected, strict=True):
         assert (score.score, score.p_value) == (result.score, result.p_value)
@@ -52,7 +52,7 @@ def test_p_values_of_planted_differences():
         "worse": base - noise.normal(0.05, 0.1, 400),
     }
     statistics = {name: [[value, 1.0] for value in values] for name, values in systems.items()}
-    scores, _ = score_systems(Mean(), statistics, "base", 1000)
+    scores, _ = score_systems(Mean(), statistics, dict.fromkeys(statistics, "base"), 1000)
     significant = {name: score.significant for name, score in scores.items()}
     assert significant == {"base": None, "copy": False, "noise": False, "better": True, "worse": True}
     assert scores["copy"].p_value == 1
@@ -61,6 +61,6 @@ def test_p_values_of_planted_differences():
 
 
 def test_without_a_baseline_there_are_scores_alone():
-    scores, signature = score_systems(Mean(), {"one": [[0.25, 1.0], [0.75, 1.0]]}, None, 1000)
+    scores, signature = score_systems(Mean(), {"one": [[0.25, 1.0], [0.75, 1.0]]}, {}, 1000)
     assert (scores["one"].score, scores["one"].p_value, scores["one"].significant) == (0.5, None, None)
     assert signature.info["bs"] is None

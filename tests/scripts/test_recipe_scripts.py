@@ -55,7 +55,8 @@ def test_from_data_to_table(dataset, scripts):
     evaluate, benchmark, report = scripts.commands(f"{dataset}/evaluate.sh", *configs, "--samples", "7", SPEED="9")
     args = parse(evaluate)
     made = [f"{name}={one.output}" for name, one in zip(both, translations, strict=True)]
-    assert (args.hypotheses, args.baseline, args.samples) == (made, row, 7)
+    assert (args.hypotheses, args.samples) == (made, 7)
+    assert args.by_size or args.baseline == [row]
     assert (args.ref, args.src) == ([f"{run}/raw/test.{target}"], f"{run}/raw/test.{source}")
     args = parse(benchmark)
     assert args.others == [f"{name}={one.checkpoint}" for name, one in zip(both, translations, strict=True)]
@@ -63,6 +64,13 @@ def test_from_data_to_table(dataset, scripts):
     args = parse(report)
     assert args.results == [f"{run}/scores.json", f"{run}/speed.json"]
     assert args.pair == ("en-ro" if target == "ro" else "en-de")
+
+    half = ["--fp16", "--cpu", "--samples", "7"]
+    evaluate, benchmark, _ = scripts.commands(f"{dataset}/evaluate.sh", *configs, *half, SPEED="all")
+    assert (parse(evaluate).samples, parse(evaluate).cpu) == (7, True)
+    assert (parse(benchmark).fp16, parse(benchmark).cpu, parse(benchmark).sentences) == (True, True, None)
+    *translations, last = scripts.commands(f"{dataset}/generate.sh", *configs, "--fp16")
+    assert parse(last).fp16
 
     evaluate, report = scripts.commands(f"{dataset}/evaluate.sh", row, "--metrics", "bleu", TABLE="dropping")
     assert parse(evaluate).metrics == ["bleu"]
@@ -207,10 +215,16 @@ def test_multilingual(scripts):
     (translate,) = scripts.commands("multilingual/generate.sh", "multilingual/big", "--directions", "de-en")
     args = parse(translate)
     assert (args.input, args.output, args.directions) == (f"{run}/test", f"{run}/big/test", ["de-en"])
-    evaluate, benchmark, report = scripts.commands("multilingual/evaluate.sh", "multilingual/big", SPEED="de-en")
+    evaluate, benchmark, report = scripts.commands(
+        "multilingual/evaluate.sh", "multilingual/big", "--fp16", SPEED="all"
+    )
     args = parse(evaluate)
     assert (args.hypotheses, args.ref, args.directions) == ([f"big={run}/big/test"], [f"{run}/test"], True)
-    assert (parse(benchmark).input, parse(benchmark).direction) == (f"{run}/test/test.de", "de-en")
+    args = parse(benchmark)
+    assert (args.input, args.direction, args.sentences, args.fp16) == (f"{run}/test/test.de", "de-en", None, True)
+    _, benchmark, _ = scripts.commands("multilingual/evaluate.sh", "multilingual/big", SPEED="3", DIRECTION="en-sw")
+    args = parse(benchmark)
+    assert (args.input, args.direction, args.sentences, args.fp16) == (f"{run}/test/test.en", "en-sw", 3, False)
     assert (parse(report).pair, parse(report).table) == ("multi", "other")
 
 

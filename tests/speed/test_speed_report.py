@@ -14,6 +14,7 @@ from owf_fairseq.speed.report import Measured, as_data, benchmark_tables, models
 
 OPTIONS = {"unpacked": [], "fp16": False, "beam": 5, "runs": 3, "threads": 1}
 MACHINE = {"machine": {"device": "CPU"}}
+FIRST = {"first": "first", "second": "first"}
 SHAPE = shape_of_arch("owf_tiny", 100)
 PROFILE = DeviceProfile("this machine", 1e9, 1e9, 1e9)
 
@@ -32,7 +33,7 @@ def make_setting(*sizes):
 
 def make_data(first, second, sizes=(2, 1), precisions=("float32", "float32"), **more):
     candidates = [make_candidate("first"), make_candidate("second", models=2)]
-    measured = Measured(candidates, precisions, [make_setting(*sizes)], [[first, second]], **more)
+    measured = Measured(candidates, precisions, [make_setting(*sizes)], [[first, second]], FIRST, **more)
     return as_data(measured, MACHINE, OPTIONS)
 
 
