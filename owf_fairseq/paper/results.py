@@ -31,6 +31,7 @@ class Ours:
         scores: by metric, as ``owf evaluate`` writes them.
         tokens_per_s: at batch size 1, as ``owf benchmark`` writes it.
         speed: relative to the first model of its benchmark, likewise.
+        vocab_size: of the target language, where a benchmark says it.
     """
 
     name: str
@@ -40,10 +41,12 @@ class Ours:
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
     tokens_per_s: dict[str, Any] | None = None
     speed: dict[str, Any] | None = None
+    vocab_size: int | None = None
 
     def learn(self, facts: Mapping[str, Any]) -> None:
         """Takes what a benchmark or an analysis says of the model itself."""
         self.parameters = facts["parameters"]
+        self.vocab_size = facts.get("vocab_size")
         if facts["configuration"] is not None and _has_the_sizes_ffns(facts["arch"], facts["ffn_dims"]):
             self.arch = facts["arch"]
             self.ffn_dim = _shared_ffn_dim(facts["arch"], facts["ffn_dims"])
