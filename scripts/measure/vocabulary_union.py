@@ -6,7 +6,7 @@ example:
   python scripts/measure/vocabulary_union.py --source wmt/train.en --target wmt/train.de --sizes 32000 --sample 1000000
 
 Learns both vocabularies of each size as `owf prepare --separate-vocabularies` does, and prints how many pieces each has
-(a small text gives fewer than were asked for: such a size says nothing of a large text), how many of them are in both, and
+(a small text gives fewer than were asked for: such a size says nothing of a large text), how many are in both, and
 how many rows the dictionary has, fairseq's symbols included and filled up to a multiple of 8.
 """
 
