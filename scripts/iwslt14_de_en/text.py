@@ -4,10 +4,10 @@ example:
   python scripts/iwslt14_de_en/text.py --run runs/iwslt14_de_en
   python scripts/iwslt14_de_en/text.py --run runs/iwslt14_de_en --local ~/iwslt14/de-en --cased
 
-Takes train.tags.de-en.{de,en} and the five sets of SETS, IWSLT14.SET.de-en.{de,en}.xml, from the folder `--local`, or from
-the archive, which it fetches. Training text: without the lines of metadata, titles and descriptions of talks included;
-pairs with a side of more than 175 of Moses' tokens, or one that has more than 1.5 times as many as the other, are left
-out; every 23rd pair that is left is for validation. Test: all five sets. Writes RUN/original/test.en, and
+Takes train.tags.de-en.{de,en} and the five sets of SETS, IWSLT14.SET.de-en.{de,en}.xml, from the folder `--local`, or
+from the archive, which it fetches. Training text: without the lines of metadata, titles and descriptions of talks
+included; pairs with a side of more than 175 of Moses' tokens, or one that has more than 1.5 times as many as the
+other, are left out; every 23rd pair that is left is for validation. Test: all five sets. Writes RUN/original/test.en, and
 RUN/raw/{train,valid,test}.{de,en}, where test.en is in small letters like what the models write, and RUN/raw/flags, the
 flags of `owf prepare` that this needs.
 """
@@ -88,7 +88,7 @@ class Cleaning:
     def keeps(self, pair: Pair) -> bool:
         """Whether a pair is neither empty nor too long nor too unequal."""
         counts = [len(tok.tokenize(side)) for tok, side in zip(self.tokenizers, pair, strict=True)]
-        return 0 < min(counts) and max(counts) <= min(MAX_TOKENS, MAX_RATIO * min(counts))
+        return min(counts) > 0 and max(counts) <= min(MAX_TOKENS, MAX_RATIO * min(counts))
 
 
 def prepare(folder: Path, run: Path, limit: int | None, lowercase: bool) -> dict[str, int]:
@@ -145,7 +145,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run's folder, to write to")
     parser.add_argument(
-        "--local", type=Path, metavar="DIR", help="a folder with the archive's files; nothing is fetched"
+        "--local", type=Path, metavar="DIR", help="the archive's files; nothing is fetched"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="read the first N pairs of the training text")
     parser.add_argument("--cased", action="store_true", help="keep capitals; fairseq's preparation does not")

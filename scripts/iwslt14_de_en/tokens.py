@@ -4,8 +4,9 @@ example:
   python scripts/iwslt14_de_en/tokens.py runs/iwslt14_de_en/data --translation runs/iwslt14_de_en/iwslt/test.pieces
   python scripts/iwslt14_de_en/tokens.py runs/iwslt14_de_en/data --text runs/iwslt14_de_en/original/test.en
 
-Of a translation in pieces, FILE.pieces, it writes FILE.en, the text, and FILE.tok; of a text, FILE.en, it writes FILE.tok.
-The tokens of a translation are those that the model wrote: Moses would not find them again in text of small letters.
+Of a translation in pieces, FILE.pieces, it writes FILE.en, the text, and FILE.tok; of a text, FILE.en, it writes
+FILE.tok. The tokens of a translation are those that the model wrote: Moses would not find them again in text of small
+letters.
 """
 
 from __future__ import annotations
