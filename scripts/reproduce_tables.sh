@@ -14,7 +14,6 @@
 # are there already
 #
 # It can be interrupted and started again.
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 for ((i = 1; i < $#; i++)); do

@@ -7,7 +7,7 @@ example:
 Takes train.tags.de-en.{de,en} and the five sets of SETS, IWSLT14.SET.de-en.{de,en}.xml, from the folder `--local`, or
 from the archive, which it fetches. Training text: without the lines of metadata, titles and descriptions of talks
 included; pairs with a side of more than 175 of Moses' tokens, or one that has more than 1.5 times as many as the
-other, are left out; every 23rd pair that is left is for validation. Test: all five sets. Writes RUN/original/test.en, and
+other, are left out; every 23rd pair that is left is to validate on. Test: all five sets. Writes RUN/original/test.en,
 RUN/raw/{train,valid,test}.{de,en}, where test.en is in small letters like what the models write, and RUN/raw/flags, the
 flags of `owf prepare` that this needs.
 """
@@ -144,9 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     """Fetch, unless the text is there, and prepare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the run's folder, to write to")
-    parser.add_argument(
-        "--local", type=Path, metavar="DIR", help="the archive's files; nothing is fetched"
-    )
+    parser.add_argument("--local", type=Path, metavar="DIR", help="the archive's files; nothing is fetched")
     parser.add_argument("--limit", type=int, metavar="N", help="read the first N pairs of the training text")
     parser.add_argument("--cased", action="store_true", help="keep capitals; fairseq's preparation does not")
     args = parser.parse_args(argv)

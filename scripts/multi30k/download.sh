@@ -7,12 +7,10 @@
 # Flags go to the `owf pairs` of the training text: --limit N keeps its first N pairs.
 # Environment: RUN, the run's folder, where raw/ is written (runs/multi30k); LOCAL, a folder to take
 # {train,val,test_2016_flickr}.{en,de} or .gz from, and fetch nothing
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 RUN=${RUN:-$ROOT/runs/multi30k}
 URL=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw
-
 if [ -z "${LOCAL:-}" ]; then
   LOCAL=$RUN/download
   mkdir -p "$LOCAL"
@@ -23,10 +21,10 @@ if [ -z "${LOCAL:-}" ]; then
     mv "$LOCAL/$file.part" "$LOCAL/$file"
   done
 fi
-
 owf pairs --input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.de")" --lines 29000 \
   --output "$RUN/raw/train.en" "$RUN/raw/train.de" "$@"
-owf pairs --input "$(text "$LOCAL/val.en")" "$(text "$LOCAL/val.de")" --lines 1014 \
-  --output "$RUN/raw/valid.en" "$RUN/raw/valid.de"
-owf pairs --input "$(text "$LOCAL/test_2016_flickr.en")" "$(text "$LOCAL/test_2016_flickr.de")" --lines 1000 \
-  --output "$RUN/raw/test.en" "$RUN/raw/test.de"
+for names in 'val valid 1014' 'test_2016_flickr test 1000'; do
+  read -r theirs ours lines <<<"$names"
+  owf pairs --input "$(text "$LOCAL/$theirs.en")" "$(text "$LOCAL/$theirs.de")" --lines "$lines" \
+    --output "$RUN/raw/$ours.en" "$RUN/raw/$ours.de"
+done

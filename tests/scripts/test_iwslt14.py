@@ -115,8 +115,8 @@ def test_from_the_archive_to_both_scores(archive, tmp_path, capsys, monkeypatch,
         f"--{stack}-{what}" for stack in ("encoder", "decoder") for what in ("ffn-embed-dim=16", "attention-heads=2")
     ]
     walk(
-        "train", "iwslt14_de_en/iwslt", "--fp32", "--cpu", "--max-update", "2", "--save-interval-updates", "1",
-        "--num-workers", "0", *small,
+        "train", "iwslt14_de_en/iwslt", "--fp32", "--cpu", "--max-tokens", "400", "--max-update", "5",
+        "--update-freq", "1", "--save-interval-updates", "1", "--num-workers", "0", *small,
     )  # fmt: skip
     average, translate, _ = walk("generate", "iwslt14_de_en/iwslt", "--beam", "2", "--cpu", LAST="2")
     assert (parse(average).last, parse(average).output) == (2, parse(translate).checkpoint)
