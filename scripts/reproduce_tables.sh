@@ -26,7 +26,6 @@ case ${DATASET:-} in
   *) words=() ;;
 esac
 export RUN=${RUN:-$ROOT/runs/${DATASET:-}} SOURCE TARGET
-
 # in braces, so that the script is read to its end before it runs: it may be changed, by git, while it does
 {
   owf reproduce "$@" "${words[@]}" --run "$RUN" --dry-run >/dev/null # what is wrong shows before anything is fetched

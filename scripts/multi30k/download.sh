@@ -23,8 +23,7 @@ if [ -z "${LOCAL:-}" ]; then
 fi
 owf pairs --input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.de")" --lines 29000 \
   --output "$RUN/raw/train.en" "$RUN/raw/train.de" "$@"
-for names in 'val valid 1014' 'test_2016_flickr test 1000'; do
-  read -r theirs ours lines <<<"$names"
-  owf pairs --input "$(text "$LOCAL/$theirs.en")" "$(text "$LOCAL/$theirs.de")" --lines "$lines" \
-    --output "$RUN/raw/$ours.en" "$RUN/raw/$ours.de"
-done
+owf pairs --input "$(text "$LOCAL/val.en")" "$(text "$LOCAL/val.de")" --lines 1014 \
+  --output "$RUN/raw/valid.en" "$RUN/raw/valid.de"
+owf pairs --input "$(text "$LOCAL/test_2016_flickr.en")" "$(text "$LOCAL/test_2016_flickr.de")" --lines 1000 \
+  --output "$RUN/raw/test.en" "$RUN/raw/test.de"
