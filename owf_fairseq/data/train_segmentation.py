@@ -19,7 +19,7 @@ from owf_fairseq.data.segmentation import SPECIALS, Moses, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, stream_lines, write_lines
 
-FILE_NAMES = {
+SEGMENTATION_FILES = {
     "model": "sentencepiece.model",
     "source_model": "sentencepiece.source.model",
     "target_model": "sentencepiece.target.model",
@@ -155,9 +155,9 @@ def _train_models(folder: Path, texts: dict[str, Iterable[str]], learning: Learn
     import sentencepiece
 
     for entry, lines in texts.items():
-        (folder / FILE_NAMES[entry]).write_bytes(_model(lines, learning))
+        (folder / SEGMENTATION_FILES[entry]).write_bytes(_model(lines, learning))
     return {
-        **{entry: FILE_NAMES[entry] for entry in texts},
+        **{entry: SEGMENTATION_FILES[entry] for entry in texts},
         "vocab_size": learning.vocab_size,
         "character_coverage": learning.character_coverage,
         "normalization": learning.normalization,
@@ -267,8 +267,8 @@ def _train_moses_bpe(folder: Path, text: TrainingText, learning: Learning) -> di
     # its bar is of no use in a log
     with contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO()):
         learn_bpe(tokens, codes, learning.vocab_size)
-    write_lines(folder / FILE_NAMES["codes"], codes.getvalue().rstrip("\n").split("\n"))
-    return {"codes": FILE_NAMES["codes"], "merges": learning.vocab_size}
+    write_lines(folder / SEGMENTATION_FILES["codes"], codes.getvalue().rstrip("\n").split("\n"))
+    return {"codes": SEGMENTATION_FILES["codes"], "merges": learning.vocab_size}
 
 
 _TRAINERS: dict[str, Callable[[Path, TrainingText, Learning], dict[str, Any]]] = {
