@@ -342,6 +342,10 @@ SIZES: dict[str, Size] = {
     "base": Size(6, 6, 512, 2048, 8),
     "big": Size(6, 6, 1024, 4096, 16),
     "deep_shallow": Size(12, 2, 1024, 4096, 16),
+    "iwslt": Size(6, 6, 512, 1024, 4),  # fairseq's transformer_iwslt_de_en
+    "multi30k": Size(4, 4, 128, 256, 4),  # "Transformer-Tiny" of Wu et al. (2021), for Multi30k's captions
+    "student_tiny": Size(6, 2, 256, 1536, 8),
+    "student_base": Size(6, 2, 512, 2048, 8),
     "decoder_only": Size(0, 12, 1024, 4096, 16),
     "decoder_only_tiny": Size(0, 6, 64, 128, 2),
     "decoder_only_small": Size(0, 4, 128, 256, 4),

@@ -12,10 +12,8 @@
 # It installs nothing: it takes the Python of the virtual environment, or else the one on the PATH, that has torch and
 # fairseq; and this checkout's owf_fairseq, installed or not. The exit status is 1 if a part failed.
 # Environment: OWF_VENV, the virtual environment (default: .venv).
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-
 export PYTHONPATH=$ROOT${PYTHONPATH:+:$PYTHONPATH}
 for python in "$VENV/bin/python" python3 python; do
   if "$python" -c 'import importlib.util as util, sys; sys.exit(not all(map(util.find_spec, ("torch", "fairseq"))))' 2>/dev/null; then

@@ -15,7 +15,6 @@
 #
 # It can be interrupted and started again with the same flags.
 # Environment: PYTHON, the interpreter to install with; OWF_VENV, the virtual environment (default: .venv).
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 SMOKE='' LANGS=en-de ARCHS='' LOCAL=${LOCAL:-} OUTPUT=''
@@ -41,13 +40,9 @@ fi
 SOURCE=${LANGS%%-*} TARGET=${LANGS#*-}
 [[ $LANGS != *-en ]] || SOURCE=${LANGS%-en} TARGET=en # either may have a hyphen: zh-Hans
 export LOCAL RUN SOURCE TARGET CUDA_VISIBLE_DEVICES='' # all on the CPU
-
-# sample LABEL NUMBER FILE: a line of a text.
-sample() { printf '%-24s %s\n' "$1" "$(sed -n "$2p" "$3")"; }
-
 # main: a function, so that the script is read to its end before it runs: it may be changed, by git, while it does.
 main() {
-  local begun arch line configs=()
+  local begun arch shown=() configs=()
   ensure_venv ""
   begun=$SECONDS
   mkdir -p "$RUN/configs"
@@ -60,7 +55,6 @@ main() {
   done
   owf train "${configs[@]}" --run "$RUN" --source-lang "$SOURCE" --target-lang "$TARGET" --cpu "${training[@]}" \
     --dry-run >/dev/null # what is wrong shows before anything is fetched
-
   say "text"
   bash "$ROOT/scripts/quickstart/download.sh" "${limit[@]}"
   owf prepare --train "$RUN/raw/train" --valid "$RUN/raw/valid" --test "$RUN/raw/test" --langs "$LANGS" \
@@ -70,20 +64,15 @@ main() {
   say "translation"
   for arch in "${archs[@]}"; do
     owf translate "$RUN/$arch/checkpoint_best.pt" --input "$RUN/raw/test.$SOURCE" --output "$RUN/$arch/test.$TARGET"
+    shown+=("$arch=$RUN/$arch/test.$TARGET")
   done
   say "ten of the test sentences"
-  for line in {1..10}; do
-    sample source "$line" "$RUN/raw/test.$SOURCE"
-    sample reference "$line" "$RUN/raw/test.$TARGET"
-    for arch in "${archs[@]}"; do sample "$arch" "$line" "$RUN/$arch/test.$TARGET"; done
-    printf '\n'
-  done
+  python "$ROOT/scripts/quickstart/show.py" source="$RUN/raw/test.$SOURCE" reference="$RUN/raw/test.$TARGET" "${shown[@]}"
   say "results"
   NOTE="ours: $(wc -l <"$RUN/raw/train.$SOURCE") training pairs, configs/quickstart/_base.yaml ${training[*]}" \
     SPEED=$speed bash "$ROOT/scripts/quickstart/evaluate.sh" "${archs[@]}"
   say "all steps together took $(minutes $((SECONDS - begun))) after the installation; $RUN/table.md"
 }
-
 {
   main
   exit

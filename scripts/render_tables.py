@@ -316,6 +316,7 @@ def configs_table(_: str) -> str:
         "multilingual": "ten languages, 90 directions",
         "multi30k": "Multi30k English-German",
         "quickstart": "the corpus of `scripts/quickstart.sh`",
+        "iwslt14_de_en": "IWSLT14 German-English",
     }
     rows = []
     for folder, data in about.items():

@@ -14,7 +14,6 @@
 # spaces between (its ten); PREPARED=yes: text and data are there already
 #
 # It can be interrupted and started again.
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 for ((i = 1; i < $#; i++)); do
@@ -27,7 +26,6 @@ case ${DATASET:-} in
   *) words=() ;;
 esac
 export RUN=${RUN:-$ROOT/runs/${DATASET:-}} SOURCE TARGET
-
 # in braces, so that the script is read to its end before it runs: it may be changed, by git, while it does
 {
   owf reproduce "$@" "${words[@]}" --run "$RUN" --dry-run >/dev/null # what is wrong shows before anything is fetched

@@ -9,7 +9,6 @@
 #
 # Flags: those of `owf reproduce`, --seeds and --capture among them; environment: see scripts/reproduce_tables.sh. It
 # makes similarity-sublayer/ in the folder of the run, or similarity-module/.
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 exec bash "$ROOT/scripts/reproduce_tables.sh" --table similarity "$@"

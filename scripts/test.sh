@@ -5,10 +5,8 @@
 #   bash scripts/test.sh tests/test_sharing.py -k cycle  # what is given goes to pytest
 #
 # Environment: PYTHON, the interpreter to install with; OWF_VENV, the virtual environment (default: .venv).
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-
 ensure_venv dev
 cd "$ROOT"
 say "ruff"

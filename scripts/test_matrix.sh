@@ -6,15 +6,12 @@
 #   bash scripts/test_matrix.sh official -k params # one; what follows goes to pytest
 #
 # Prints a line for each stack at the end. Environment: PYTHON310, PYTHON311, the interpreters (default: found on PATH).
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-
 stacks=(official fixed)
 case ${1:-} in
   official | fixed) stacks=("$1") && shift ;;
 esac
-
 # run_stack NAME INTERPRETER PYTEST-ARGUMENTS...
 run_stack() {
   local name=$1 python=$2
@@ -28,7 +25,6 @@ run_stack() {
   fi
   (cd "$ROOT" && "$VENV/bin/owf" doctor && "$VENV/bin/python" -m pytest "$@")
 }
-
 results=() failed=0
 for stack in "${stacks[@]}"; do
   python=${PYTHON310:-python3.10}

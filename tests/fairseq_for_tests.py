@@ -122,7 +122,9 @@ def train_on_text(folder: Path, model: str = COPIER, segmentation: str = "senten
             (folder / f"{split}.{lang}").write_text(text)
         prefixes += [f"--{split}", str(folder / split)]
     prepare = ["prepare", *prefixes, "--langs", "en-de", "--vocab-size", "60", "--output", str(folder / "data")]
-    assert cli.main([*prepare, "--segmentation", segmentation]) == 0
+    kind = segmentation.removeprefix("separate-")
+    separate = ["--separate-vocabularies"] if kind != segmentation else []
+    assert cli.main([*prepare, "--segmentation", kind, *separate]) == 0
     training = f"--task translation {model} --optimizer adam --lr 0.005 --lr-scheduler inverse_sqrt"
     training += " --warmup-updates 100 --criterion cross_entropy"
     training += " --max-tokens 200 --required-batch-size-multiple 1 --num-workers 0 --cpu --dropout 0 --seed 1"

@@ -20,7 +20,7 @@ ODD = [
     "\u2581door",
     "the\x00door",
 ]
-SIZE = 60
+SIZE = 64
 """A vocabulary that fits these words."""
 
 

@@ -1,5 +1,7 @@
 """Every pattern by its whole literal list, and what is refused."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -178,14 +180,30 @@ def test_blocks_are_made_when_first_used_and_once():
 
 def test_archs_are_named_once_and_complete():
     assert len(ARCHS) == len(set(ARCHS.values()))
-    for size in ("tiny", "base", "big", "deep_shallow"):
+    for size in ("tiny", "base", "big", "deep_shallow", "iwslt", "student_tiny", "student_base"):
         assert {arch_name(size, configuration) for configuration in CONFIGURATIONS} <= set(ARCHS)
     assert arch_name("base", "individual") == "owf_base"
     # with 2 layers a stack, 3 blocks do not fit, and 2 are the individual model, which has no second name
     without = {"sequence_2", "sequence_3", "cycle_2", "cycle_3", "cycle_rev_2", "cycle_rev_3"}
     small = {configuration for size, configuration in ARCHS.values() if size == "small"}
     assert small == set(CONFIGURATIONS) - without
+    # 3 blocks do not fit 4 layers either
+    multi30k = {configuration for size, configuration in ARCHS.values() if size == "multi30k"}
+    assert multi30k == set(CONFIGURATIONS) - {"sequence_3", "cycle_3", "cycle_rev_3"}
     assert set(SIZES) == {size for size, _ in ARCHS.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("iwslt", (6, 6, 512, 1024, 4)),
+        ("multi30k", (4, 4, 128, 256, 4)),
+        ("student_tiny", (6, 2, 256, 1536, 8)),
+        ("student_base", (6, 2, 512, 2048, 8)),
+    ],
+)
+def test_sizes_of_the_literature(name, numbers):
+    assert dataclasses.astuple(SIZES[name]) == numbers
 
 
 def test_one_wide_ffn_width():

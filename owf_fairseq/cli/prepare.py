@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-HELP = "turn raw parallel text into the binary data that fairseq-train reads, with one vocabulary for both languages"
+HELP = "turn raw parallel text into the binary data that fairseq-train reads, with one dictionary for both languages"
 EXAMPLE = (
     "owf prepare --train corpus/train --valid corpus/valid --test corpus/test --langs en-de --vocab-size 3000 \\\n"
     "    --output data\n"
@@ -34,8 +34,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--vocab-size",
         type=int,
         metavar="N",
-        help="size of the vocabulary that both languages share (default: 32000); a small corpus may give fewer. With "
-        "moses-bpe, the number of merge operations",
+        help="size of the vocabulary that both languages share (default: 32000); a small corpus may give fewer. The "
+        "dictionary is filled up to a multiple of 8, as fairseq-preprocess does. With moses-bpe, the number of merge "
+        "operations",
+    )
+    parser.add_argument(
+        "--separate-vocabularies",
+        action="store_true",
+        help="a SentencePiece model of --vocab-size for each language, learnt from its side alone, and one dictionary "
+        "with the pieces of both",
+    )
+    parser.add_argument(
+        "--normalization",
+        metavar="RULE",
+        help="SentencePiece's rule for text before it is cut: nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf (cf: in small "
+        "letters), or identity (the default here: a model learns to write the characters that the references have, "
+        "full-width ones too; SentencePiece's own default is nmt_nfkc). It is recorded in the model",
+    )
+    parser.add_argument(
+        "--lowercase",
+        action="store_true",
+        help="write text in small letters, with Moses' tokens after these are found; it is recorded, so that "
+        "`owf translate` does the same with its input",
     )
     parser.add_argument(
         "--character-coverage",
@@ -100,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
     prefixes = {split: getattr(args, split) for split in ("train", "valid", "test") if getattr(args, split)}
     names = "vocab_size character_coverage segmentation sample segmentation_text like shards workers overwrite".split()
+    names += ["separate_vocabularies", "normalization", "lowercase"]
     try:
         made = prepare(prefixes, args.langs, args.output, **{name: getattr(args, name) for name in names})
     except (WorkerLost, OSError) as error:

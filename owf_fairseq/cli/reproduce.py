@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dataset",
         required=True,
         metavar="NAME",
-        help="multi30k, quickstart, wmt22_en_de, wmt16_en_ro or multilingual",
+        help="multi30k, quickstart, iwslt14_de_en, wmt22_en_de, wmt16_en_ro or multilingual",
     )
     parser.add_argument(
         "--table",

@@ -18,9 +18,10 @@ from owf_fairseq.data.chunks import (
     encode,
 )
 from owf_fairseq.data.corpus import Corpus
+from owf_fairseq.data.recorded_segmentation import Recorded
 from owf_fairseq.data.segmentation import SPECIALS, Segmentation, clean
 from owf_fairseq.data.shards import Shard, make_shard
-from owf_fairseq.data.train_segmentation import Learning, Recorded, TrainingText, learn_segmentation
+from owf_fairseq.data.train_segmentation import Learning, TrainingText, learn_segmentation
 from owf_fairseq.data.work import Workers
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.line_index import index_lines
@@ -32,6 +33,7 @@ _BYTES_A_PAIR = 80
 """What fairseq-train holds of the shard that it trains on while it loads the next (measured: 75)."""
 _LARGE_SHARD = 100_000_000
 """Pairs from which on that is worth a word."""
+_PADDING_FACTOR = 8
 _COUNTED = 10_000
 """Lines between two looks at the progress."""
 
@@ -119,7 +121,7 @@ class Preparation:
         )
 
     def _check(self) -> dict[int, Checked]:
-        kind = self.recorded.kind if self.recorded else self.learning.segmentation
+        kind = self.recorded.kind if self.recorded else self.learning.kind
         draws = self.recorded is None and not self.learning.segmentation_text and kind != "none"
         quotas = self.corpus.quotas(self.learning.sample) if draws else {}
         tasks = [(chunk, (kind, quotas.get(chunk.number, 0), self.work.path)) for chunk in self.corpus.chunks]
@@ -179,7 +181,16 @@ class Preparation:
             )
             symbols = model.symbols(_counted((line for part in parts for line in stream_lines(part)), progress), size)
         # The second column is a count, which nothing here uses: the pieces are in order already.
-        write_lines(path, (f"{symbol} 1" for symbol in symbols))
+        write_lines(path, (f"{symbol} 1" for symbol in padded(symbols)))
+
+
+def padded(symbols: list[str]) -> list[str]:
+    """Fill a dictionary up to a multiple of 8, as fairseq-preprocess does: half-precision products like it.
+
+    Args:
+        symbols: without fairseq's specials, which count.
+    """
+    return [*symbols, *(f"madeupword{n:04d}" for n in range(-(len(SPECIALS) + len(symbols)) % _PADDING_FACTOR))]
 
 
 def _counted(lines: Iterable[str], progress: Progress) -> Iterator[str]:

@@ -21,9 +21,10 @@ from pathlib import Path
 from owf_fairseq import __version__
 from owf_fairseq.data.corpus import Corpus, read_corpus, split_langs
 from owf_fairseq.data.preparation import Preparation, Prepared
+from owf_fairseq.data.recorded_segmentation import Recorded
 from owf_fairseq.data.segmentation import KINDS
 from owf_fairseq.data.shards import busy_workers, chunk_lines, deal, shard_name
-from owf_fairseq.data.train_segmentation import Learning, Recorded
+from owf_fairseq.data.train_segmentation import Learning
 from owf_fairseq.data.work import Workers, cores
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.folders import check_output, output_folder
@@ -46,6 +47,9 @@ def prepare(
     *,
     sample: int | None = None,
     segmentation_text: Sequence[str] | None = None,
+    separate_vocabularies: bool = False,
+    normalization: str | None = None,
+    lowercase: bool = False,
     like: PathLike | None = None,
     shards: int = 1,
     workers: int | None = None,
@@ -63,8 +67,8 @@ def prepare(
         prefixes: `{"train": PREFIX, "valid": PREFIX, "test": PREFIX}`; the last may be missing.
         langs: source and target language with a hyphen between, as the files end.
         output: the folder to make.
-        vocab_size, character_coverage, segmentation, sample, segmentation_text: see `Learning`, whose defaults are
-            taken for None.
+        vocab_size, character_coverage, segmentation, sample, segmentation_text, separate_vocabularies, normalization,
+            lowercase: see `Learning`, whose defaults are taken for None.
         like: a folder made before, whose segmentation and dictionary are taken instead.
         shards: parts of the training data, each in a folder of its own with all that fairseq needs; valid and test are
             in the first, where fairseq reads them.
@@ -81,6 +85,9 @@ def prepare(
         "character_coverage": character_coverage,
         "sample": sample,
         "segmentation_text": tuple(segmentation_text) if segmentation_text else None,
+        "separate_vocabularies": separate_vocabularies or None,
+        "normalization": normalization,
+        "lowercase": lowercase or None,
     }
     given = {name: value for name, value in given.items() if value is not None}
     learning = Learning(**given)  # type: ignore[arg-type]
@@ -98,6 +105,7 @@ def prepare(
         pair = split_langs(langs, prefixes["train"])
     except InputError as error:
         raise InputError([*check_output(output, COMMAND), *problems, *error.problems]) from error
+    problems += recorded.problems(*pair) if recorded else []
     job = Job(
         COMMAND,
         {f"--{name.replace('_', '-')}": value for name, value in {"langs": langs, "shards": shards, **given}.items()},
@@ -119,7 +127,7 @@ def prepare(
     corpus = read_corpus(prefixes, pair, lambda split, lines: chunk_lines(split, lines, max(shards, 1)), problems)
     if 0 < corpus.lines("train") < shards:
         problems.append(f"`--shards` {shards}: there are only {corpus.lines('train')} training pairs")
-    kind = recorded.kind if recorded else learning.segmentation
+    kind = recorded.kind if recorded else learning.kind
     if problems:
         raise InputError(problems + corpus.problems_now(kind if kind in KINDS else "sentencepiece"))
 

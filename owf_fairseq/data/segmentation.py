@@ -56,6 +56,8 @@ def read_segmentation_record(folder: PathLike) -> dict[str, Any]:
         )
     files = KINDS[name].FILES
     missing = wrong_types(record, dict.fromkeys(("source", "target", *files), str))
+    if not isinstance(record.get("lowercase", False), bool):
+        missing.append("lowercase")
     if missing:
         raise InputError(f"{path} lacks {', '.join(sorted(missing))}: make the data again with `owf prepare`")
     for file in files:
@@ -73,6 +75,9 @@ class Segmentation(ABC):
         source, target: languages.
     """
 
+    lowercase = False
+    """Whether pieces are in small letters."""
+
     def __init__(self, source: str, target: str) -> None:
         self.source = source
         self.target = target
@@ -85,7 +90,9 @@ class Segmentation(ABC):
             InputError: there is no record, or it is of no known type.
         """
         record = read_segmentation_record(folder)
-        return KINDS[record["type"]].of_record(Path(folder), record)
+        loaded = KINDS[record["type"]].of_record(Path(folder), record)
+        loaded.lowercase = record.get("lowercase", False)
+        return loaded
 
     FILES: tuple[str, ...] = ()
     """The record's entries that name files of the folder."""
@@ -98,6 +105,10 @@ class Segmentation(ABC):
     @abstractmethod
     def pieces(self, line: str, lang: str) -> list[str]:
         """Cut a cleaned line of a language into pieces."""
+
+    def cased(self, text: str) -> str:
+        """Write text in small letters, if all pieces are."""
+        return text.lower() if self.lowercase else text
 
     @abstractmethod
     def decode(self, pieces: str) -> str:
@@ -134,23 +145,18 @@ class SentencePieceSegmentation(Segmentation):
         model: file of the model.
     """
 
-    FILES = ("model",)
+    FILES: tuple[str, ...] = ("model",)
 
     def __init__(self, source: str, target: str, model: Path) -> None:
-        import sentencepiece
-
         super().__init__(source, target)
-        try:
-            self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-        except (RuntimeError, OSError) as error:
-            raise InputError(f"{model} is not a SentencePiece model: make the data again with `owf prepare`") from error
+        self.processor = _sentencepiece(model)
 
     @classmethod
     def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
         return cls(record["source"], record["target"], folder / record["model"])
 
     def pieces(self, line: str, lang: str) -> list[str]:
-        pieces: list[str] = self.processor.encode(line, out_type=str)
+        pieces: list[str] = self.processor.encode(self.cased(line), out_type=str)
         return pieces
 
     def decode(self, pieces: str) -> str:
@@ -159,9 +165,53 @@ class SentencePieceSegmentation(Segmentation):
 
     def symbols(self, encoded: Iterable[str], size: int | None) -> list[str]:
         """List the model's pieces in its order, whatever the text."""
-        model = self.processor
-        ids = range(model.get_piece_size())
-        return [model.id_to_piece(i) for i in ids if not model.is_control(i) and not model.is_unknown(i)]
+        return _pieces_of(self.processor)
+
+
+class SeparateSentencePieceSegmentation(SentencePieceSegmentation):
+    """A SentencePiece model for each of the two languages; one dictionary has the pieces of both.
+
+    Args:
+        source, target: languages.
+        source_model, target_model: the files of their models.
+    """
+
+    FILES = ("source_model", "target_model")
+
+    def __init__(self, source: str, target: str, source_model: Path, target_model: Path) -> None:
+        super().__init__(source, target, target_model)
+        self.processors = {source: _sentencepiece(source_model), target: self.processor}
+
+    @classmethod
+    def of_record(cls, folder: Path, record: dict[str, Any]) -> Segmentation:
+        return cls(record["source"], record["target"], *(folder / record[entry] for entry in cls.FILES))
+
+    def pieces(self, line: str, lang: str) -> list[str]:
+        if lang not in self.processors:
+            raise InputError(
+                f"the data have a vocabulary for {' and one for '.join(self.processors)}, but none for {lang}: make "
+                "them again without `--separate-vocabularies`"
+            )
+        pieces: list[str] = self.processors[lang].encode(self.cased(line), out_type=str)
+        return pieces
+
+    def symbols(self, encoded: Iterable[str], size: int | None) -> list[str]:
+        """List the pieces of both models: the source's in its order, then those that only the target's has."""
+        return list(dict.fromkeys(piece for model in self.processors.values() for piece in _pieces_of(model)))
+
+
+def _sentencepiece(model: Path) -> Any:
+    import sentencepiece
+
+    try:
+        return sentencepiece.SentencePieceProcessor(model_file=str(model))
+    except (RuntimeError, OSError) as error:
+        raise InputError(f"{model} is not a SentencePiece model: make the data again with `owf prepare`") from error
+
+
+def _pieces_of(model: Any) -> list[str]:
+    ids = range(model.get_piece_size())
+    return [model.id_to_piece(i) for i in ids if not model.is_control(i) and not model.is_unknown(i)]
 
 
 class Moses:
@@ -214,7 +264,9 @@ class MosesBpeSegmentation(Segmentation):
         return cls(record["source"], record["target"], folder / record["codes"])
 
     def pieces(self, line: str, lang: str) -> list[str]:
-        pieces: list[str] = self.bpe.segment_tokens(self.moses.tokens(line, lang))
+        # after Moses, which needs capitals to see where a sentence ends
+        tokens = [self.cased(token) for token in self.moses.tokens(line, lang)]
+        pieces: list[str] = self.bpe.segment_tokens(tokens)
         return pieces
 
     def decode(self, pieces: str) -> str:
@@ -230,7 +282,7 @@ class NoSegmentation(Segmentation):
         return shown(" ".join(re.split("[\\s\\x00-\\x1f\\x7f-\\x9f]+", line)).strip()).strip()
 
     def pieces(self, line: str, lang: str) -> list[str]:
-        return line.split(" ") if line else []
+        return self.cased(line).split(" ") if line else []
 
     def decode(self, pieces: str) -> str:
         return pieces
@@ -238,7 +290,8 @@ class NoSegmentation(Segmentation):
 
 KINDS: dict[str, type[Segmentation]] = {
     "sentencepiece": SentencePieceSegmentation,
+    "separate-sentencepiece": SeparateSentencePieceSegmentation,
     "moses-bpe": MosesBpeSegmentation,
     "none": NoSegmentation,
 }
-"""By the name in the record and on `owf prepare`'s command line."""
+"""By the name in the record."""

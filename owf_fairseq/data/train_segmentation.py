@@ -1,12 +1,11 @@
-"""Segmentations made from the training text, or taken over from other data, and recorded beside the data."""
+"""Segmentations made from the training text, and recorded beside the data."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
+import itertools
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -15,19 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.data.segmentation import (
-    KINDS,
-    SEGMENTATION_RECORD,
-    SPECIALS,
-    Moses,
-    Segmentation,
-    read_segmentation_record,
-)
+from owf_fairseq.data.recorded_segmentation import write_segmentation_record
+from owf_fairseq.data.segmentation import SPECIALS, Moses, Segmentation
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, stream_lines, write_lines
 
-MODEL = "sentencepiece.model"
-CODES = "bpe.codes"
+SEGMENTATION_FILES = {
+    "model": "sentencepiece.model",
+    "source_model": "sentencepiece.source.model",
+    "target_model": "sentencepiece.target.model",
+    "codes": "bpe.codes",
+}
+"""Of the files that a record names, by its entries."""
+
+SEGMENTATIONS = ("sentencepiece", "moses-bpe", "none")
+"""What `--segmentation` takes."""
+NORMALIZATIONS = ("identity", "nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf")
+"""SentencePiece's names of its rules."""
 
 _THREADS = 4
 _LONGEST = 4192
@@ -41,13 +44,18 @@ class Learning:
     """How a segmentation is learnt. Each attribute is a flag of `owf prepare`.
 
     Attributes:
-        segmentation: its kind, a key of `segmentation.KINDS`.
+        segmentation: its kind, one of `SEGMENTATIONS`.
         vocab_size: of the dictionary, fairseq's four specials included; a small corpus may give fewer pieces. With
             `moses-bpe`, the number of merge operations, as is usual there: the dictionary gets about that size.
         character_coverage: share of the text's characters that get a piece; the rarest of the rest become `<unk>`.
         sample: training pairs that it is learnt from, at most. SentencePiece needs about 25 bytes of memory a
             character (measured: 25 at 34 million, 27 at 39 million): 6 GB for a million pairs of 120 characters a side.
         segmentation_text: files that it is learnt from instead.
+        separate_vocabularies: a SentencePiece model of `vocab_size` for each language; the dictionary has the pieces
+            of both.
+        normalization: SentencePiece's rule, applied to text before it is cut. By default none: a model learns to
+            write what the references have. SentencePiece's own default is `nmt_nfkc`.
+        lowercase: write text in small letters.
     """
 
     segmentation: str = "sentencepiece"
@@ -55,12 +63,24 @@ class Learning:
     character_coverage: float = 0.9999
     sample: int = 1_000_000
     segmentation_text: tuple[str, ...] = ()
+    separate_vocabularies: bool = False
+    normalization: str = NORMALIZATIONS[0]
+    lowercase: bool = False
+
+    @property
+    def kind(self) -> str:
+        """A key of `segmentation.KINDS`."""
+        return f"separate-{self.segmentation}" if self.separate_vocabularies else self.segmentation
 
     def problems(self) -> list[str]:
         """What can't be, and what is wrong with the files."""
         problems = []
-        if self.segmentation not in KINDS:
-            problems.append(f"`--segmentation` must be one of {', '.join(KINDS)}, but is {self.segmentation!r}")
+        if self.segmentation not in SEGMENTATIONS:
+            problems.append(f"`--segmentation` must be one of {', '.join(SEGMENTATIONS)}, but is {self.segmentation!r}")
+        if self.normalization not in NORMALIZATIONS:
+            problems.append(
+                f"`--normalization` must be one of {', '.join(NORMALIZATIONS)}, but is {self.normalization!r}"
+            )
         if self.vocab_size <= len(SPECIALS):
             problems.append(f"`--vocab-size` must be above {len(SPECIALS)}, but is {self.vocab_size}")
         if not 0.9 <= self.character_coverage <= 1:
@@ -73,8 +93,18 @@ class Learning:
                     pass
             except InputError as error:
                 problems += [f"`--segmentation-text` {path}: {problem}" for problem in error.problems]
-        if self.segmentation_text and self.segmentation != "sentencepiece":
-            problems.append(f"`--segmentation-text` is for sentencepiece, not for `--segmentation` {self.segmentation}")
+        of_sentencepiece = {
+            "--segmentation-text": self.segmentation_text,
+            "--separate-vocabularies": self.separate_vocabularies,
+            "--normalization": self.normalization != NORMALIZATIONS[0],
+        }
+        for flag, given in of_sentencepiece.items():
+            if given and self.segmentation != "sentencepiece":
+                problems.append(f"`{flag}` is for sentencepiece, not for `--segmentation` {self.segmentation}")
+        if self.segmentation_text and self.separate_vocabularies:
+            problems.append(
+                "`--separate-vocabularies` learns from each side of the training text: leave out `--segmentation-text`"
+            )
         return problems
 
 
@@ -104,17 +134,38 @@ def learn_segmentation(folder: PathLike, text: TrainingText, learning: Learning)
     Raises:
         InputError: it cannot be made from this text.
     """
-    kind = learning.segmentation
+    kind = learning.kind
     made = _TRAINERS[kind](Path(folder), text, learning)
-    _write_record(Path(folder), {"type": kind, "source": text.source, "target": text.target, **made})
+    if learning.lowercase:
+        made["lowercase"] = True
+    write_segmentation_record(Path(folder), {"type": kind, "source": text.source, "target": text.target, **made})
     return Segmentation.load(folder)
 
 
-def _write_record(folder: Path, record: dict[str, Any]) -> None:
-    write_lines(folder / SEGMENTATION_RECORD, json.dumps(record, indent=1, ensure_ascii=False).split("\n"))
-
-
 def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -> dict[str, Any]:
+    return _train_models(folder, {"model": itertools.chain.from_iterable(text.sides)}, learning)
+
+
+def _train_separate(folder: Path, text: TrainingText, learning: Learning) -> dict[str, Any]:
+    return _train_models(folder, dict(zip(("source_model", "target_model"), text.sides, strict=True)), learning)
+
+
+def _train_models(folder: Path, texts: dict[str, Iterable[str]], learning: Learning) -> dict[str, Any]:
+    """Train a SentencePiece model for each text, by its entry in the record, and say what is to be recorded."""
+    import sentencepiece
+
+    for entry, lines in texts.items():
+        (folder / SEGMENTATION_FILES[entry]).write_bytes(_model(lines, learning))
+    return {
+        **{entry: SEGMENTATION_FILES[entry] for entry in texts},
+        "vocab_size": learning.vocab_size,
+        "character_coverage": learning.character_coverage,
+        "normalization": learning.normalization,
+        "sentencepiece_version": sentencepiece.__version__,
+    }
+
+
+def _model(lines: Iterable[str], learning: Learning) -> bytes:
     """Train a SentencePiece model (unigram).
 
     The same lines give the same model on every machine: the number of threads is fixed, because the sums of the
@@ -128,13 +179,15 @@ def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -
     try:
         with _ended_by_interrupt():
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(part for side in text.sides for line in side for part in usable_parts(line)),
+                sentence_iterator=(
+                    part for line in lines for part in usable_parts(line.lower() if learning.lowercase else line)
+                ),
                 model_writer=model,
                 model_type="unigram",
                 vocab_size=learning.vocab_size,
                 character_coverage=learning.character_coverage,
                 hard_vocab_limit=False,
-                normalization_rule_name="identity",
+                normalization_rule_name=learning.normalization,
                 num_threads=_THREADS,
                 # Named, so that no ordinary piece is spelt like one of fairseq's specials.
                 unk_id=0,
@@ -145,13 +198,7 @@ def _train_sentencepiece(folder: Path, text: TrainingText, learning: Learning) -
             )
     except (RuntimeError, OSError) as error:
         raise InputError(_why_not(str(error), learning)) from error
-    (folder / MODEL).write_bytes(model.getvalue())
-    return {
-        "model": MODEL,
-        "vocab_size": learning.vocab_size,
-        "character_coverage": learning.character_coverage,
-        "sentencepiece_version": sentencepiece.__version__,
-    }
+    return model.getvalue()
 
 
 def usable_parts(line: str) -> Iterator[str]:
@@ -214,76 +261,19 @@ def _train_moses_bpe(folder: Path, text: TrainingText, learning: Learning) -> di
     langs = (text.source, text.target)
     moses = Moses(*langs)
     tokens = (" ".join(moses.tokens(line, lang)) for lang, side in zip(langs, text.sides, strict=True) for line in side)
+    if learning.lowercase:
+        tokens = (line.lower() for line in tokens)
     codes = io.StringIO()
     # its bar is of no use in a log
     with contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO()):
         learn_bpe(tokens, codes, learning.vocab_size)
-    write_lines(folder / CODES, codes.getvalue().rstrip("\n").split("\n"))
-    return {"codes": CODES, "merges": learning.vocab_size}
+    write_lines(folder / SEGMENTATION_FILES["codes"], codes.getvalue().rstrip("\n").split("\n"))
+    return {"codes": SEGMENTATION_FILES["codes"], "merges": learning.vocab_size}
 
 
 _TRAINERS: dict[str, Callable[[Path, TrainingText, Learning], dict[str, Any]]] = {
     "sentencepiece": _train_sentencepiece,
+    "separate-sentencepiece": _train_separate,
     "moses-bpe": _train_moses_bpe,
     "none": lambda folder, text, learning: {},
 }
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """The segmentation and the dictionary of a folder that `owf prepare` made.
-
-    Attributes:
-        folder: the folder; of several shards, the first.
-        record: what is in its `segmentation.json`.
-        dictionary: the file; both languages have the same.
-    """
-
-    folder: Path
-    record: dict[str, Any]
-    dictionary: Path
-
-    @staticmethod
-    def find(folder: PathLike, shard: str) -> Recorded:
-        """Look into a folder, or else into its first shard.
-
-        Args:
-            folder: what the user gave.
-            shard: the name of a first shard.
-
-        Raises:
-            InputError: `owf prepare` didn't make it, or not all is there.
-        """
-        place = Path(folder)
-        if not (place / SEGMENTATION_RECORD).exists() and (place / shard / SEGMENTATION_RECORD).exists():
-            place = place / shard
-        try:
-            Segmentation.load(place)
-        except InputError as error:
-            raise InputError([f"`--like` {folder}: {problem}" for problem in error.problems]) from error
-        dictionaries = sorted(place.glob("dict.*.txt"))
-        if not dictionaries:
-            raise InputError(f"`--like` {folder}: there is no dictionary, dict.LANG.txt, in {place}")
-        if len({path.read_bytes() for path in dictionaries}) > 1:
-            raise InputError(f"`--like` {folder}: its languages have dictionaries that differ, but must have the same")
-        record = read_segmentation_record(place)
-        return Recorded(place, record, dictionaries[0])
-
-    @property
-    def kind(self) -> str:
-        """The kind of the segmentation, a key of `segmentation.KINDS`."""
-        kind: str = self.record["type"]
-        return kind
-
-    def files(self) -> list[Path]:
-        """All that is copied."""
-        names = [self.record[name] for name in KINDS[self.kind].FILES]
-        return [self.folder / SEGMENTATION_RECORD, *(self.folder / name for name in names), self.dictionary]
-
-    def copy(self, folder: Path, source: str, target: str) -> Segmentation:
-        """Write the segmentation into a folder, recorded for other languages."""
-        _, *models, _ = self.files()
-        for path in models:
-            shutil.copyfile(path, folder / path.name)
-        _write_record(folder, {**self.record, "source": source, "target": target})
-        return Segmentation.load(folder)

@@ -9,7 +9,7 @@ from typing import Any
 
 from owf_fairseq.data.recorded import NO_SEGMENTATION, RecordedData
 from owf_fairseq.data.segmentation import KINDS, SEGMENTATION_RECORD, read_segmentation_record
-from owf_fairseq.data.train_segmentation import CODES, MODEL
+from owf_fairseq.data.train_segmentation import SEGMENTATION_FILES
 from owf_fairseq.files.lines import write_lines
 
 
@@ -27,7 +27,7 @@ def copy_segmentation(data: RecordedData, other: str | None, folder: Path) -> No
     place = data.folder if other is None else Path(other)
     record = read_segmentation_record(place)
     for entry in KINDS[record["type"]].FILES:
-        name = {"model": MODEL, "codes": CODES}[entry]  # and not what the record has, which may be anywhere
+        name = SEGMENTATION_FILES[entry]  # and not what the record has, which may be anywhere
         shutil.copyfile(place / record[entry], folder / name)
         record[entry] = name
     write_json(folder / SEGMENTATION_RECORD, record)

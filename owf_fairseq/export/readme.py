@@ -47,9 +47,8 @@ def readme(model: ExportedModel) -> str:
 
 def _segmentation_files(model: ExportedModel) -> dict[str, str]:
     record = json.loads((model.folder / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
-    kinds = {"sentencepiece": ("model", "the SentencePiece model"), "moses-bpe": ("codes", "the BPE codes")}
-    entry, what = kinds.get(record["type"], ("", ""))
-    return {SEGMENTATION_RECORD: "how text becomes pieces", **({record[entry]: what} if entry else {})}
+    files = {record[entry]: what for entry, what in _FILES.items() if entry in record}
+    return {SEGMENTATION_RECORD: "how text becomes pieces", **files}
 
 
 def example(model: ExportedModel) -> list[str]:
@@ -57,20 +56,30 @@ def example(model: ExportedModel) -> list[str]:
     record = json.loads((model.folder / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
     translator = 'translator = ctranslate2.Translator(".")'
     options = "beam_size=5, max_decoding_length=250"
+    sentence, lower = (_SENTENCE.lower(), ".lower()") if record.get("lowercase") else (_SENTENCE, "")
     if record["type"] == "sentencepiece":
         return [
             "import ctranslate2, sentencepiece",
             f'pieces = sentencepiece.SentencePieceProcessor(model_file="{record["model"]}")',
             translator,
-            f'(found,) = translator.translate_batch([pieces.encode("{_SENTENCE}", out_type=str)], {options})',
+            f'(found,) = translator.translate_batch([pieces.encode("{sentence}", out_type=str)], {options})',
             "print(pieces.decode(found.hypotheses[0]))",
+        ]
+    if record["type"] == "separate-sentencepiece":
+        return [
+            "import ctranslate2, sentencepiece",
+            f'source = sentencepiece.SentencePieceProcessor(model_file="{record["source_model"]}")',
+            translator,
+            f'(found,) = translator.translate_batch([source.encode("{sentence}", out_type=str)], {options})',
+            """print("".join(found.hypotheses[0]).replace("\u2581", " ").strip())""",
         ]
     if record["type"] == "moses-bpe":
         source, target = (short_code(record[side]) for side in ("source", "target"))
+        tokens = f"[token{lower} for token in tokens]" if lower else "tokens"
         return [
             "import ctranslate2, sacremoses, subword_nmt.apply_bpe",
             f'tokens = sacremoses.MosesTokenizer("{source}").tokenize("{_SENTENCE}", aggressive_dash_splits=True)',
-            f'pieces = subword_nmt.apply_bpe.BPE(open("{record["codes"]}")).segment_tokens(tokens)',
+            f'pieces = subword_nmt.apply_bpe.BPE(open("{record["codes"]}")).segment_tokens({tokens})',
             f'(found,) = ctranslate2.Translator(".").translate_batch([pieces], {options})',
             f'print(sacremoses.MosesDetokenizer("{target}").detokenize(" ".join(found.hypotheses[0])'
             '.replace("@@ ", "").split()))',
@@ -83,5 +92,12 @@ def example(model: ExportedModel) -> list[str]:
         'print(" ".join(found.hypotheses[0]))',
     ]
 
+
+_FILES = {
+    "model": "the SentencePiece model",
+    "source_model": "the SentencePiece model of the source language",
+    "target_model": "the SentencePiece model of the target language",
+    "codes": "the BPE codes",
+}
 
 _SENTENCE = "Put a sentence here."

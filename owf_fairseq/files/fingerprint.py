@@ -15,6 +15,9 @@ from typing import Any
 SEGMENTATION_RECORD = "segmentation.json"
 """What `owf prepare` writes beside the data: how text becomes pieces."""
 
+_SEGMENTATION_FILES = ("model", "source_model", "target_model", "codes")
+"""Entries of the record that name files."""
+
 KEY = "data_fingerprint"
 """Where it stands in a training's record, and in the ``extra_state`` of a checkpoint."""
 
@@ -43,8 +46,9 @@ def fingerprint(data: str | os.PathLike[str]) -> Fingerprint:
         found[path.name] = _sum(b"\n".join(symbols))
     try:
         record = json.loads((folder / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
-        files = [(folder / record[key]).read_bytes() for key in ("model", "codes") if key in record]
-        found[SEGMENTATION_RECORD] = _sum(b"\0".join([str(record["type"]).encode(), *files]))
+        files = [(folder / record[key]).read_bytes() for key in _SEGMENTATION_FILES if key in record]
+        lowercase = [b"lowercase"] if record.get("lowercase") else []
+        found[SEGMENTATION_RECORD] = _sum(b"\0".join([str(record["type"]).encode(), *files, *lowercase]))
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return found

@@ -78,7 +78,7 @@ def report(results: Results, table: str, only_ours: bool = False, pair: str = PA
     }
     slips = [f"{row.row}: {row.slip}" for row, _ in pairs if row and row.slip]
     speeds = [f"tokens/s at batch size 1: {note}" for note in about_speeds(results.benchmarks)]
-    notes = [PRINTED, *notes, *speeds, *about_baselines(models), *_sizes(pairs), *slips]
+    notes = [PRINTED, *notes, *speeds, *about_baselines(models), *_sizes(pairs), *_vocabularies(pairs), *slips]
     return Report(header, body, data, [f"- {note}" for note in notes])
 
 
@@ -186,6 +186,16 @@ def _label(row: PaperRow | None, model: Ours | None, of_paper: Sequence[PaperRow
 def _sizes(pairs: Sequence[tuple[PaperRow | None, Ours | None]]) -> list[str]:
     other = sorted({(model.size or "", row.size) for row, model in pairs if row and model and model.size != row.size})
     return [f"ours are of size {ours}, the paper's of size {theirs}" for ours, theirs in other]
+
+
+def _vocabularies(pairs: Sequence[tuple[PaperRow | None, Ours | None]]) -> list[str]:
+    """Where sizes are the same, but for the embeddings."""
+    found = {(model.vocab_size, row.vocab_size) for row, model in pairs if row and model and model.size == row.size}
+    return [
+        f"ours have a vocabulary of {ours:,}, and the paper's counts need {theirs:,}: parameters and speeds are not "
+        "comparable with the paper's"
+        for ours, theirs in sorted((ours, theirs) for ours, theirs in found if ours not in (None, theirs))
+    ]
 
 
 def batch_size_report(results: Results, only_ours: bool = False) -> Report:

@@ -33,6 +33,7 @@ class Ours:
         scored_against, timed_against: the name of what it was compared with, its own for a baseline; None if with
             nothing.
         baseline: what the table compares it with, see ``comparisons.compare``.
+        vocab_size: of the target language, where a benchmark says it.
     """
 
     name: str
@@ -45,10 +46,12 @@ class Ours:
     scored_against: str | None = None
     timed_against: str | None = None
     baseline: str | None = None
+    vocab_size: int | None = None
 
     def learn(self, facts: Mapping[str, Any]) -> None:
         """Takes what a benchmark or an analysis says of the model itself."""
         self.parameters = facts["parameters"]
+        self.vocab_size = facts.get("vocab_size")
         if facts["configuration"] is not None and _has_the_sizes_ffns(facts["arch"], facts["ffn_dims"]):
             self.arch = facts["arch"]
             self.ffn_dim = _shared_ffn_dim(facts["arch"], facts["ffn_dims"])

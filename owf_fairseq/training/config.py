@@ -25,8 +25,8 @@ BASE = "base"
 DATASETS = {"en-de": "wmt22_en_de", "en-ro": "wmt16_en_ro", "multi": "multilingual"}
 """The folder of configs for each of the paper's pairs of languages."""
 
-SMALL_DATASETS = ("multi30k", "quickstart")
-"""Folders of configs for CPUs: the rows of the paper's Transformer Big, English-German, at size small."""
+SMALL_DATASETS = {"multi30k": "small", "quickstart": "small", "iwslt14_de_en": "iwslt"}
+"""Folders of configs for other data, and their size: the rows of the paper's Transformer Big, English-German, at it."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def table_configs(table: str, dataset: str) -> list[str]:
     Args:
         table: a table of the paper, see ``paper.rows_of_table``.
         dataset: one of ``DATASETS``, for the rows that are of it, or of ``SMALL_DATASETS``: the rows of Transformer Big
-            that size small has, with widths in the same proportion to One Wide FFN's.
+            that its size has, with widths in the same proportion to One Wide FFN's.
 
     Raises:
         InputError: the table has no such row.
@@ -153,9 +153,9 @@ def row_config(row: PaperRow, dataset: str) -> str | None:
     """The config of a row of the paper, as ``DATASET/NAME``; None if the row is not of that dataset."""
     size, width = row.size, row.shared_ffn_dim
     if dataset in SMALL_DATASETS:
-        if (row.pair, size) != ("en-de", "big") or arch_name("small", row.configuration) not in ARCHS:
+        size = SMALL_DATASETS[dataset]
+        if (row.pair, row.size) != ("en-de", "big") or arch_name(size, row.configuration) not in ARCHS:
             return None
-        size = "small"
         if width is not None and width != SIZES[row.size].ffn_dim:
             width = width * SIZES[size].wide_ffn_dim // SIZES[row.size].wide_ffn_dim
         else:

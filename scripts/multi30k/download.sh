@@ -7,12 +7,10 @@
 # Flags go to the `owf pairs` of the training text: --limit N keeps its first N pairs.
 # Environment: RUN, the run's folder, where raw/ is written (runs/multi30k); LOCAL, a folder to take
 # {train,val,test_2016_flickr}.{en,de} or .gz from, and fetch nothing
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 RUN=${RUN:-$ROOT/runs/multi30k}
 URL=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw
-
 if [ -z "${LOCAL:-}" ]; then
   LOCAL=$RUN/download
   mkdir -p "$LOCAL"
@@ -23,7 +21,6 @@ if [ -z "${LOCAL:-}" ]; then
     mv "$LOCAL/$file.part" "$LOCAL/$file"
   done
 fi
-
 owf pairs --input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.de")" --lines 29000 \
   --output "$RUN/raw/train.en" "$RUN/raw/train.de" "$@"
 owf pairs --input "$(text "$LOCAL/val.en")" "$(text "$LOCAL/val.de")" --lines 1014 \

@@ -8,7 +8,6 @@
 # Environment: RUN, the run's folder with raw/, where data/ is made (runs/multilingual); SAMPLE, lines of each language
 # that are drawn for the vocabulary (300000); SHARDS, parts of each pair's training data, of which training holds one at
 # a time (16); WORKERS, processes (as many as there are cores)
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 RUN=${RUN:-$ROOT/runs/multilingual}
@@ -16,7 +15,6 @@ RUN=${RUN:-$ROOT/runs/multilingual}
 mapfile -t pairs <"$RUN/pairs.txt"
 first=${pairs[0]}
 common=(--valid "$RUN/raw/valid" --test "$RUN/test/test" --shards "${SHARDS:-16}" ${WORKERS:+--workers "$WORKERS"})
-
 python "$ROOT/scripts/multilingual/sample.py" --raw "$RUN/raw" --output "$RUN/sample" --lines "${SAMPLE:-300000}"
 owf prepare --train "$RUN/raw/train.$first" --langs "$first" --segmentation-text "$RUN"/sample/*.txt \
   --vocab-size 250000 --character-coverage 0.9995 --output "$RUN/pairs/$first" "${common[@]}" "$@"

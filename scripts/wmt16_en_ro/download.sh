@@ -11,12 +11,10 @@
 # Environment: RUN, the run's folder, where raw/ is written, and the text as it was, original/ (runs/wmt16_en_ro); LOCAL,
 # a folder to take {train,valid,test}.{en,ro} or .gz from, and fetch nothing; MTDATA, where mtdata keeps what it fetched
 # (RUN/mtdata-cache)
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 RUN=${RUN:-$ROOT/runs/wmt16_en_ro}
 export MTDATA=${MTDATA:-$RUN/mtdata-cache}
-
 train=() sets=${LOCAL:-$RUN/sacrebleu}
 if [ -z "${LOCAL:-}" ]; then
   fetch_test wmt16/dev en-ro src "$sets/valid.en"
@@ -28,7 +26,6 @@ if [ -z "${LOCAL:-}" ]; then
 else
   train=(owf pairs --input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.ro")")
 fi
-
 mkdir -p "$RUN/raw"
 original=$RUN/original
 for split in valid test; do

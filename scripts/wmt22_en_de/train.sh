@@ -5,9 +5,6 @@
 #
 # Words: configs, then flags of `owf train` and of fairseq-train, which win over the configs'.
 # Environment: RUN, the run's folder with data/, where each model gets a folder (runs/wmt22_en_de)
-
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
-RUN=${RUN:-$ROOT/runs/wmt22_en_de}
-
-owf train "$@" --run "$RUN"
+owf train "$@" --run "${RUN:-$ROOT/runs/wmt22_en_de}"

@@ -211,7 +211,7 @@ def test_an_ensemble_of_one_model_twice_is_that_model(translate, copier):
         assert float(line.split(b"\t")[1]) == pytest.approx(float(other.split(b"\t")[1]), abs=1e-5)
 
 
-@pytest.mark.parametrize("segmentation", ["moses-bpe", "none"])
+@pytest.mark.parametrize("segmentation", ["separate-sentencepiece", "moses-bpe", "none"])
 def test_other_segmentations_are_found_beside_the_data(translate, copier_with, segmentation):
     status, out, _ = translate(f"{A}\n\n{B}\n".encode(), checkpoint=copier_with(segmentation))
     assert status == 0

@@ -65,6 +65,23 @@ def test_both_languages_have_one_dictionary_that_fairseq_reads(made: tuple[Path,
     assert len(dictionary) == prepared.vocabulary == SIZE
 
 
+@pytest.mark.parametrize("kind", ["sentencepiece", "moses-bpe", "none"])
+def test_the_dictionary_is_filled_up_as_fairseq_does(corpus: dict[str, str], tmp_path: Path, kind: str) -> None:
+    from fairseq.data import Dictionary
+
+    prepared = prepare(corpus, "en-de", tmp_path / "data", vocab_size=53, segmentation=kind)
+    ours = Dictionary.load(str(tmp_path / "data/dict.de.txt"))
+    theirs = Dictionary()
+    for symbol in Segmentation.load(tmp_path / "data").symbols(
+        (line for lang in ("en", "de") for line in read_lines(tmp_path / f"data/encoded/train.{lang}")), None
+    ):
+        theirs.add_symbol(symbol)
+    assert len(theirs) % 8
+    theirs.pad_to_multiple_(8)
+    assert ours.symbols == theirs.symbols
+    assert prepared.vocabulary == len(theirs)
+
+
 def test_counts_are_those_of_the_files(made: tuple[Path, Prepared]) -> None:
     folder, prepared = made
     assert (prepared.source, prepared.target, prepared.dropped) == ("en", "de", 0)

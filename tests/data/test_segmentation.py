@@ -1,6 +1,7 @@
 """Text in pieces and back, for every kind of segmentation that can be recorded."""
 
 import json
+import shutil
 
 import pytest
 
@@ -25,16 +26,17 @@ def prepared(request, tmp_path_factory):
         "--vocab-size",
         "30" if request.param == "moses-bpe" else "80",
         "--segmentation",
-        request.param,
+        request.param.removeprefix("separate-"),
         "--output",
         str(folder / "data"),
     ]
+    flags += ["--separate-vocabularies"] if request.param.startswith("separate-") else []
     assert cli.main(["prepare", *flags]) == 0
     return request.param, folder / "data"
 
 
 def test_kinds_are_there():
-    assert set(KINDS) == {"sentencepiece", "moses-bpe", "none"}
+    assert set(KINDS) == {"sentencepiece", "separate-sentencepiece", "moses-bpe", "none"}
 
 
 def test_text_comes_back(prepared):
@@ -72,12 +74,13 @@ def test_damaged_files_are_named(prepared, tmp_path):
     kind, folder = prepared
     record = json.loads((folder / SEGMENTATION_RECORD).read_text())
     for name in KINDS[kind].FILES:
-        (tmp_path / SEGMENTATION_RECORD).write_text(json.dumps(record))
+        shutil.copytree(folder, tmp_path / name)
+        (tmp_path / name / record[name]).unlink()
         with pytest.raises(InputError, match=rf"names {record[name]}, which is not in"):
-            Segmentation.load(tmp_path)
-        (tmp_path / record[name]).write_text("nothing of the kind")
+            Segmentation.load(tmp_path / name)
+        (tmp_path / name / record[name]).write_text("nothing of the kind")
         with pytest.raises(InputError, match=rf"{record[name]} (is|holds) (no|not a) "):
-            Segmentation.load(tmp_path)
+            Segmentation.load(tmp_path / name)
 
 
 @pytest.mark.parametrize("record", ["[]", '{"type": ["none"]}', '{"type": "none", "source": 1, "target": "de"}', "{"])

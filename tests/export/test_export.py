@@ -86,10 +86,10 @@ def test_the_list_of_precisions_is_ctranslate2s():
     assert set(verification.THRESHOLDS) == set(QUANTIZATIONS)
 
 
-@pytest.mark.parametrize("segmentation", ["moses-bpe", "none"])
+@pytest.mark.parametrize("segmentation", ["separate-sentencepiece", "moses-bpe", "none"])
 def test_other_segmentations(copier_with, tmp_path, segmentation):
     assert export(copier_with(segmentation), "--output", tmp_path / "exported")[0] == 0
-    if segmentation == "moses-bpe":
+    if segmentation != "none":
         assert run_example(tmp_path / "exported") == A
     else:
         assert run_example(tmp_path / "exported")

@@ -272,6 +272,18 @@ def test_only_ours_leaves_out_what_was_not_measured(measured):
     assert not any("exact" in note for note in made.notes)
 
 
+@pytest.mark.parametrize(("size", "vocabulary", "warned"), [("big", 32_000, 1), ("big", 50_408, 0), ("tiny", 99, 0)])
+def test_counts_with_another_vocabulary_than_the_papers_are_said_to_be(measured, size, vocabulary, warned):
+    """What the benchmark's JSON says of its vocabulary; at another size nothing is comparable anyway."""
+    (facts, _) = json.loads(measured[1].read_text())["models"]
+    model = Ours(size, f"owf_{size}")
+    model.learn({**facts, "arch": f"owf_{size}", "configuration": None, "vocab_size": vocabulary})
+    notes = report(Results({size: model}), "sharing").notes
+    found = [note for note in notes if f"vocabulary of {vocabulary:,}, and the paper's counts need 50,408" in note]
+    assert len(found) == warned
+    assert facts["vocab_size"] == 100
+
+
 def test_results_stand_with_the_data_that_they_are_of():
     scores = {"bleu": {"score": 20.0, "significant": False}, "spbleu": {"score": 25.0, "significant": True}}
     for pair, name, row in (

@@ -32,7 +32,7 @@ def test_every_row_of_the_paper_has_its_config_and_no_config_is_of_no_row():
     small = {row_config(row, dataset) for row in rows() for dataset in SMALL_DATASETS} - {None}
     assert set(NAMES) == wanted | small
     assert len(wanted) == 40
-    assert len(small) == 2 * 19
+    assert len(small) == 2 * 19 + 25
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,8 @@ def test_every_row_of_the_paper_has_its_config_and_no_config_is_of_no_row():
         ("SharedEncNoDec 4096", "other", "multi", "multilingual", "multilingual/big_shared_enc_no_dec"),
         ("SharedEncNoDec 24576", "one_wide", "en-de", "multi30k", "multi30k/small_shared_enc_no_dec_512"),
         ("Cycle M=2", "custom_sharing", "en-de", "multi30k", None),
+        ("Cycle M=2", "custom_sharing", "en-de", "iwslt14_de_en", "iwslt14_de_en/iwslt_cycle_2"),
+        ("SharedEncNoDec 24576", "one_wide", "en-de", "iwslt14_de_en", "iwslt14_de_en/iwslt_shared_enc_no_dec_6144"),
         ("Transformer Base", "other", "en-ro", "quickstart", None),
         ("Transformer Base", "other", "en-ro", "wmt22_en_de", None),
     ],
@@ -102,7 +104,8 @@ def test_fairseq_reads_it_and_its_model_is_the_papers(name):
     elif row.shared_ffn_dim:
         shared = [getattr(args, f"{stack}_ffn_embed_dim") for stack in ("encoder", "decoder")]
         ratio = row.shared_ffn_dim / SIZES[row.size].ffn_dim
-        assert any(width / SIZES[size].ffn_dim == ratio * (4 / 12 if ratio > 1 else 1) for width in shared)
+        layers = SIZES[size].encoder_layers + SIZES[size].decoder_layers
+        assert any(width / SIZES[size].ffn_dim == ratio * (layers / 12 if ratio > 1 else 1) for width in shared)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,6 +116,16 @@ def test_it_says_which_row_it_is_and_only_what_differs(name):
         assert re.search(rf'"{re.escape(row.row)}" \([^)]*\b{row.table}\b.*?: (sp)?BLEU {row.bleu}\b', comment)
     keys = [line.split(":")[0] for line in text.splitlines() if not line.startswith("#")]
     assert set(keys) <= {"base", "arch", "encoder-ffn-embed-dim", "save-dir"}
+
+
+def test_iwslt14_is_trained_as_fairseq_does():
+    args = plan("iwslt14_de_en/iwslt", environment={}).args
+    assert (args.source_lang, args.target_lang, args.arch) == ("de", "en", "owf_iwslt")
+    assert (args.dropout, args.weight_decay, args.lr, args.lr_scheduler) == (0.3, 0.0001, [0.0005], "inverse_sqrt")
+    assert (args.warmup_updates, args.label_smoothing, args.adam_betas, args.clip_norm) == (4000, 0.1, "(0.9, 0.98)", 0)
+    assert (args.max_tokens, args.update_freq) == (4096, [1])
+    assert not args.encoder_normalize_before
+    assert not args.decoder_normalize_before
 
 
 def test_all_directions_are_there():
