@@ -14,6 +14,7 @@ from fairseq_for_tests import TRAINING, run
 from models_for_tests import make_batch, make_model
 
 from owf_fairseq import USER_DIR
+from owf_fairseq.models.tied_weights import tied_names
 
 ARCHS = ["owf_tiny_one_wide_ffn", "owf_tiny_shared_enc_dec", "owf_tiny_attention_sss"]
 UPDATES = ["--max-update", "4", "--dropout", "0", "--optimizer", "sgd", "--lr", "0.1"]
@@ -71,6 +72,25 @@ def test_two_processes_equal_one(arch, flags, data_bin, tmp_path):
         assert torch.allclose(two[name], value, rtol=1e-4, atol=1e-6), name
 
 
+def test_two_processes_equal_one_in_half_precision(data_bin, tmp_path):
+    """Each rounds its own gradients, and the sum is rounded: equal as far as half precision goes."""
+    flags = ["--arch", ARCHS[0], *UPDATES, "--fp16", "--fp16-no-flatten-grads"]
+    together = train_together(data_bin, tmp_path / "two", *flags)
+    one = ["--update-freq", "2", "--save-dir", tmp_path / "one"]
+    alone = run("train", data_bin, "--user-dir", USER_DIR, *TRAINING, *flags, *one)
+    assert "loss_scale=128" in together
+    assert len(losses(alone)) == 4
+    assert losses(together) == pytest.approx(losses(alone), abs=0.02)
+    two, one = (
+        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("two", "one")
+    )
+    assert two.keys() == one.keys()
+    model = make_model(ARCHS[0], "--share-all-embeddings")
+    assert not {name for names in tied_names(model).values() for name in names} & two.keys()
+    parameters = dict(model.named_parameters())
+    assert all(torch.allclose(two[name], one[name], rtol=0.01, atol=2e-3) for name in parameters)
+
+
 @pytest.mark.parametrize("flags", [["--optimizer", "adam"], ["--load-checkpoint-on-all-dp-ranks"]])
 def test_two_processes_go_on(flags, data_bin, tmp_path):
     """Rank 0 sends what it has read to the others: flags, meters and the optimizer's state."""
@@ -104,15 +124,16 @@ def test_checkpointed_activations_of_shared_blocks_are_refused_with_torchs_ddp(d
     assert not list(tmp_path.glob("*.pt"))
 
 
-def test_gradients_survive_torchs_ddp(tmp_path):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_gradients_survive_torchs_ddp(dtype, tmp_path):
     """torch's DistributedDataParallel around a shared model, one process: the same gradients."""
     batch = make_batch([5, 3], [4, 6])
     gradients = []
     torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
     try:
         for wrap in (lambda model: model, torch.nn.parallel.DistributedDataParallel):
-            model = make_model("owf_tiny_shared_enc_dec").eval()
-            wrap(model)(**batch)[0].pow(2).sum().backward()
+            model = make_model("owf_tiny_shared_enc_dec").eval().to(dtype)
+            wrap(model)(**batch)[0].float().log_softmax(-1)[..., 0].mean().backward()
             gradients.append([parameter.grad for parameter in model.parameters()])
     finally:
         torch.distributed.destroy_process_group()

@@ -18,7 +18,7 @@ HALF_PRECISION_OPTIMIZERS = {
     "MemoryEfficientFP16Optimizer": "--memory-efficient-fp16",
     "AMPOptimizer": "--amp",
 }
-"""fairseq's optimizers that wrap another, and the flag that asks for them (the first two also serve ``--bf16``)."""
+"""fairseq's optimizers that wrap another, and the flag that asks for them; with bfloat16, a ``--bf16``."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def inspect(path: PathLike) -> Inspection:
         best=None if best is None else float(best),
         metric=((state.get("cfg") or {}).get("checkpoint") or {}).get("best_checkpoint_metric", "loss"),
         optimizer=optimizer,
-        resume=_resume(optimizer),
+        resume=_resume(optimizer, ((state.get("cfg") or {}).get("common") or {}).get("bf16", False)),
         made_by=extra.get(MADE_BY),
         made_from=extra.get("converted_from") or extra.get("averaged"),
     )
@@ -147,12 +147,13 @@ def _optimizer(state: dict[str, Any]) -> str | None:
     return (state.get("optimizer_history") or [{}])[-1].get("optimizer_name", "unknown")
 
 
-def _resume(optimizer: str | None) -> str:
+def _resume(optimizer: str | None, bf16: bool) -> str:
     """What fairseq-train asks for: it goes on with the very class of optimizer that wrote the state, or not at all."""
     if optimizer is None:
         return "no optimizer state: training starts at its first update (`--finetune-from-model`)"
     flag = HALF_PRECISION_OPTIMIZERS.get(optimizer)
     if flag is not None:
+        flag = flag.replace("fp16", "bf16") if bf16 else flag
         return f"goes on with `{flag}`, as it was trained; without it, give `--reset-optimizer`"
     return "goes on without `--fp16`, as it was trained; with it, give `--reset-optimizer`"
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -38,6 +39,9 @@ from owf_fairseq.training.record import TRAINING_RECORD, Record, check_record, m
 from owf_fairseq.training.start import Start, find_start, limits
 
 HALF_PRECISION = ("fp16", "memory-efficient-fp16")
+ON_CPU = ("memory-efficient-fp16", "fp16-no-flatten-grads")
+"""With one of these, fairseq trains in half precision on a CPU too; else its copy of the weights needs CUDA."""
+BFLOAT16 = ("bf16", "memory-efficient-bf16")
 
 UNITS = {"max-tokens": "tokens", "batch-size": "sentences"}
 """What limits a batch: the first of these that is given counts."""
@@ -111,10 +115,16 @@ class Training:
 
     def problems_here(self) -> list[str]:
         """What this machine can't do of it, whether there are data or not."""
-        if self.on_gpu or not any(name in self.flags for name in HALF_PRECISION):
-            return []
-        why = "`--cpu` is given" if "cpu" in self.flags else "there is none here"
-        return [f"half precision (fp16) needs a GPU, and {why}: add `--fp32`"]
+        problems = [
+            f"`--{name}` is for TPUs in fairseq-train, and torch_xla, which it needs for them, is not installed: give "
+            "`--fp16` on a GPU"
+            for name in BFLOAT16
+            if name in self.flags and find_spec("torch_xla") is None
+        ]
+        if "fp16" in self.flags and not self.on_gpu and not any(name in self.flags for name in ON_CPU):
+            why = "`--cpu` is given" if "cpu" in self.flags else "there is none here"
+            problems.append(f"half precision (fp16) needs a GPU, and {why}: add `--fp32`")
+        return problems
 
     def problems(self) -> list[str]:
         """What stands in the way of running it here and now; of a finished one, only that it was another."""

@@ -129,6 +129,15 @@ def test_what_training_can_go_on_with(optimizer, resume, tmp_path, capsys):
     assert found["optimizer"].startswith(f"{optimizer}: {resume}")
 
 
+def test_a_training_in_bfloat16_goes_on_in_it(tmp_path, capsys):
+    def change(state):
+        state["optimizer_history"][-1]["optimizer_name"] = "MemoryEfficientFP16Optimizer"
+        state["cfg"]["common"] |= {"bf16": True, "memory_efficient_bf16": True}
+
+    found = facts(inspect(save(tmp_path / "a.pt", "owf_tiny", change=change), capsys))
+    assert found["optimizer"].startswith("MemoryEfficientFP16Optimizer: goes on with `--memory-efficient-bf16`")
+
+
 def test_neither_data_nor_user_dir_is_needed(tmp_path, capsys):
     def change(state):
         state["cfg"]["common"]["user_dir"] = state["cfg"]["model"].user_dir = "moved/owf_fairseq"

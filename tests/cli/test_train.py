@@ -156,6 +156,19 @@ def test_fp32_takes_fp16_back(owf):
     assert "fp16" not in record()["flags"]
 
 
+@pytest.mark.parametrize("flags", [["--memory-efficient-fp16"], ["--fp16", "--fp16-no-flatten-grads"]])
+def test_half_precision_on_a_cpu_where_fairseq_has_it(flags, owf):
+    status, _, err, log = owf(*flags, "--max-update", "2")
+    assert status == 0, err
+    assert "loss_scale=128" in log
+
+
+def test_bfloat16_is_for_tpus(owf):
+    status, _, err, _ = owf("--memory-efficient-bf16")
+    assert status == 2
+    assert "`--memory-efficient-bf16` is for TPUs in fairseq-train, and torch_xla" in err
+
+
 def test_torchrun_needs_gpus(owf, monkeypatch):
     for name, value in {"MASTER_ADDR": "host", "MASTER_PORT": "1", "WORLD_SIZE": "2", "RANK": "1"}.items():
         monkeypatch.setenv(name, value)
