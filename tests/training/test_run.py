@@ -198,7 +198,7 @@ def test_what_is_wrong_in_the_config_is_told_with_its_line(tmp_path):
         ("arch: owf_tiny\ndata: d\nuser-dir: x\n", [], "`user-dir` is set by `owf train`: leave it out"),
         ("arch: owf_tiny\ndata: d\n", ["word"], "'word' belongs to no flag"),
         ("arch: owf_tiny\ndata: d\n", ["--lr", "[0.1"], "`--lr`: invalid value"),
-        ("arch: owf_tiny\ndata: d\n", ["--encoder-ffn", "cycle-4"], "`--encoder-ffn` must be one of .*4 blocks for 6"),
+        ("arch: owf_tiny\ndata: d\n", ["--encoder-ffn", "cycle-7"], "`--encoder-ffn` must be one of .*7 blocks for 6"),
         ("arch: owf_tiny\ndata: d\nmax-tokens: 0\n", [], "`max-tokens` must be at least 1, but is 0"),
     ],
 )
