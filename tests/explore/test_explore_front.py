@@ -1,11 +1,13 @@
 """Which layouts are on the front, how they are ranked, and which lines are shown."""
 
+import json
 import random
 
 import pytest
+from fairseq_for_tests import REPOSITORY
 
 from owf_fairseq.cost_model.cost import Workload
-from owf_fairseq.cost_model.device_profiles import CPU, V100
+from owf_fairseq.cost_model.device_profiles import CPU, PROFILES, V100
 from owf_fairseq.errors import InputError
 from owf_fairseq.explore.front import Question, find_matches, individual_count, time_matches
 from owf_fairseq.explore.layouts import layout_of_row
@@ -107,3 +109,14 @@ def test_the_papers_figures_by_vocabulary():
 
 def test_the_budget_is_the_individual_models():
     assert individual_count("big", 50_408) == 227_975_168
+
+
+@pytest.mark.parametrize("name", ["v100", "cpu"])
+def test_the_committed_results_are_what_the_code_gives(name):
+    committed = json.loads((REPOSITORY / f"docs/explore/{name}.json").read_text(encoding="utf-8"))
+    setting = Setting(PROFILES[name], (WORKLOAD, Workload(32, 5, 26, 30)))
+    fresh = json.loads(json.dumps(explore(BIG, setting).data))
+    for ours, theirs in zip(fresh["workloads"], committed["workloads"], strict=True):
+        for line, other in zip(ours["layouts"], theirs["layouts"], strict=True):
+            assert line == {**other, **{key: pytest.approx(other[key]) for key in ("tokens_per_s", "ratio", "flops")}}
+    assert {**fresh, "workloads": []} == {**committed, "workloads": []}
