@@ -132,9 +132,9 @@ def run(args: argparse.Namespace) -> int:
 
             write_output("--json", args.json, reports[0].as_json().split("\n"))
         if args.plot:
-            from owf_fairseq.explore.plot import plot
+            from owf_fairseq.explore.plot import plot_layouts
 
-            plot(found, args.plot)
+            plot_layouts(found, args.plot)
         if args.write_configs:
             from owf_fairseq.explore.configs import write_configs
 
@@ -149,7 +149,7 @@ def explored(args: argparse.Namespace) -> Exploration:
         InputError: with every problem of the command line.
     """
     from owf_fairseq.cost_model.cost import Workload
-    from owf_fairseq.explore.tables import Setting, explore
+    from owf_fairseq.explore.tables import Timing, explore
     from owf_fairseq.speed.benchmark import BenchmarkOptions, calibrated
 
     options = BenchmarkOptions(
@@ -171,7 +171,7 @@ def explored(args: argparse.Namespace) -> Exploration:
     workloads = tuple(
         Workload(size, options.beam, *lengths) for lengths in options.lengths for size in options.batch_sizes
     )
-    return explore(question, Setting(profile, workloads, args.fp16, args.top, args.all))
+    return explore(question, Timing(profile, workloads, args.fp16, args.top, args.all))
 
 
 def asked(args: argparse.Namespace) -> Question:

@@ -40,7 +40,7 @@ def write_configs(folder: PathLike, base: str, layouts: Iterable[tuple[Layout, l
     Raises:
         InputError: the folder holds other files, or there is no such base.
     """
-    found = {config_name(layout): (layout, said) for layout, said in layouts}
+    found = {layout_name(layout): (layout, said) for layout, said in layouts}
     # the way from the folder, whatever links lead to it
     place = os.path.relpath(os.path.realpath(base_file(base)), os.path.realpath(folder))
     with output_folder(folder, COMMAND, flag=FLAG) as temporary:
@@ -65,7 +65,7 @@ def base_file(base: str) -> Path:
         ) from error
 
 
-def config_name(layout: Layout) -> str:
+def layout_name(layout: Layout) -> str:
     """What a layout's config is called: ``big_enc_shared_49152_dec_none``."""
     words = [layout.size]
     for stack in layout.numbers.stacks:

@@ -33,10 +33,14 @@ FAMILIES: dict[str, Family] = {}
 DEFAULT = ("stacks", "middle")
 
 
-def family(function: Family) -> Family:
-    """Registers a family by its function's name, with dashes."""
-    FAMILIES[function.__name__.replace("_", "-")] = function
-    return function
+def family(name: str) -> Callable[[Family], Family]:
+    """Registers a family under the name that users give."""
+
+    def register(function: Family) -> Family:
+        FAMILIES[name] = function
+        return function
+
+    return register
 
 
 def describe(name: str) -> str:
@@ -50,15 +54,15 @@ def templates(size: str, names: Iterable[str]) -> Iterator[Template]:
         yield from FAMILIES[name](size)
 
 
-@family
-def paper(size: str) -> Iterator[Template]:
+@family("paper")
+def measured_in_paper(size: str) -> Iterator[Template]:
     """The models that the paper measured, with its widths (part of every exploration)."""
     seen = {layout.key: layout for layout in map(layout_of_row, paper_rows()) if layout.size == size}
     yield from map(Template, seen.values())
 
 
-@family
-def stacks(size: str) -> Iterator[Template]:
+@family("stacks")
+def named_patterns(size: str) -> Iterator[Template]:
     """Every named pattern in each stack: FFNs shared, dropped or individual in every way, with one width for both
     stacks, twice or four times as wide in one of them, or widened in one and left as they are in the other.
     """
@@ -69,16 +73,16 @@ def stacks(size: str) -> Iterator[Template]:
         yield Template(one_ffn, ("encoder", "decoder"))
 
 
-@family
-def middle(size: str) -> Iterator[Template]:
+@family("middle")
+def consecutive_layers(size: str) -> Iterator[Template]:
     """FFNs in some consecutive layers only, anywhere in each stack, individual or one for all of them; widths as in
     stacks.
     """
     yield from _combined(size, [[Ffn(pattern) for pattern in _runs(layers)] for layers in _layers(size)])
 
 
-@family
-def taper(size: str) -> Iterator[Template]:
+@family("taper")
+def tapered(size: str) -> Iterator[Template]:
     """Individual FFNs that get narrower, or wider, with depth, down to an eighth; in one stack or both."""
 
     def options(layers: int) -> list[Ffn]:
@@ -94,8 +98,8 @@ def taper(size: str) -> Iterator[Template]:
     yield from _combined(size, [options(layers) for layers in _layers(size)])
 
 
-@family
-def attention(size: str) -> Iterator[Template]:
+@family("attention")
+def other_attention(size: str) -> Iterator[Template]:
     """Attention shared, or dropped in the last layers of a stack, beside FFNs that are individual, shared or dropped in
     the whole stack.
     """
@@ -125,8 +129,8 @@ def attention(size: str) -> Iterator[Template]:
             yield replace(template, layout=layout)
 
 
-@family
-def per_layer(size: str) -> Iterator[Template]:
+@family("per-layer")
+def shared_with_terms(size: str) -> Iterator[Template]:
     """Shared FFNs (one, two, or all but the first and last) with terms of each layer's own: norm, bias, scale, lora."""
     ffns = [
         [Ffn(pattern) for pattern in _named_patterns(layers) if pattern in _SHARING or not layers]

@@ -17,7 +17,7 @@ from owf_fairseq.sharing import SIZES
 _MEASURED: dict[str, Any] = {"linestyle": "", "color": "red", "markersize": 9}
 
 
-def plot(exploration: Exploration, path: PathLike) -> None:
+def plot_layouts(exploration: Exploration, path: PathLike) -> None:
     """Draws all matches, the front, and what the paper measured, a panel for each workload.
 
     Args:

@@ -22,8 +22,8 @@ _NOTHING: dict[str, Any] = dict.fromkeys(_FIGURES)
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What the matches are timed for.
+class Timing:
+    """What the matches are timed for, and which are shown.
 
     Attributes:
         profile: the device.
@@ -72,7 +72,7 @@ class Exploration:
         return list(found.values())
 
 
-def explore(question: Question, setting: Setting) -> Exploration:
+def explore(question: Question, timing: Timing) -> Exploration:
     """Looks for the layouts that match, and predicts their speeds.
 
     Raises:
@@ -82,10 +82,10 @@ def explore(question: Question, setting: Setting) -> Exploration:
     measured = paper_rows(question.size, question.vocab_size)
     individual = individual_layout(question.size).shape(question.vocab_size)
     timed, shown, entries = [], [], []
-    for workload in setting.workloads:
-        found = time_matches(matches, question.vocab_size, setting.profile, workload, setting.fp16)
-        lines = found if setting.everything else _to_show(found, setting.top, measured)
-        speed = setting.profile.tokens_per_s(individual, workload, setting.fp16)
+    for workload in timing.workloads:
+        found = time_matches(matches, question.vocab_size, timing.profile, workload, timing.fp16)
+        lines = found if timing.everything else _to_show(found, timing.top, measured)
+        speed = timing.profile.tokens_per_s(individual, workload, timing.fp16)
         timed.append(found)
         shown.append(lines)
         entries.append(
@@ -120,9 +120,9 @@ def explore(question: Question, setting: Setting) -> Exploration:
         "families": list(question.families),
         "individual_parameters": individual_count(question.size, question.vocab_size),
         "matching": len(matches),
-        "profile": asdict(setting.profile),
-        "fp16": setting.fp16,
-        "beam": setting.workloads[0].beam,
+        "profile": asdict(timing.profile),
+        "fp16": timing.fp16,
+        "beam": timing.workloads[0].beam,
         "workloads": entries,
     }
     return Exploration(data, tuple(timed), tuple(shown))

@@ -11,7 +11,7 @@ from owf_fairseq.cost_model.device_profiles import CPU, PROFILES, V100
 from owf_fairseq.errors import InputError
 from owf_fairseq.explore.front import Question, find_matches, individual_count, time_matches
 from owf_fairseq.explore.layouts import layout_of_row
-from owf_fairseq.explore.tables import Setting, explore, paper_rows
+from owf_fairseq.explore.tables import Timing, explore, paper_rows
 from owf_fairseq.paper.rows import rows
 
 BIG = Question("big", 50_408, 228_000_000)
@@ -69,7 +69,7 @@ def test_no_layout_matches():
 
 def test_one_wide_ffn_at_the_papers_budget():
     """Its place, its figures, and why it is not on the front: the same parameters used once are faster."""
-    found = explore(BIG, Setting(V100, (WORKLOAD, Workload(32, 5, 26, 30))))
+    found = explore(BIG, Timing(V100, (WORKLOAD, Workload(32, 5, 26, 30))))
     [wide] = [line for line in found.data["workloads"][0]["layouts"] if (line["paper"] or {}).get("bleu") == 36.5]
     assert wide["flags"] == ["--encoder-ffn", "shared", "--encoder-ffn-embed-dim", "49152", "--decoder-ffn", "none"]
     assert (wide["parameters"], wide["on_front"]) == (227_941_376, False)
@@ -84,14 +84,14 @@ def test_one_wide_ffn_at_the_papers_budget():
 
 
 def test_the_lines_that_are_shown():
-    few = explore(BIG, Setting(CPU, (WORKLOAD,), top=3))
+    few = explore(BIG, Timing(CPU, (WORKLOAD,), top=3))
     lines = few.data["workloads"][0]["layouts"]
     assert few.data["matching"] == len(few.timed[0]) > 10_000
     front = [line for line in lines if line["on_front"]]
     assert len(front) == few.data["workloads"][0]["on_front"] < len(lines)
     others = [line for line in lines if not line["on_front"] and line["paper"] is None]
     assert len(others) <= 3
-    everything = explore(Question("small", 4_000, 1_050_000), Setting(CPU, (WORKLOAD,), everything=True))
+    everything = explore(Question("small", 4_000, 1_050_000), Timing(CPU, (WORKLOAD,), everything=True))
     assert len(everything.data["workloads"][0]["layouts"]) == everything.data["matching"]
 
 
@@ -114,7 +114,7 @@ def test_the_budget_is_the_individual_models():
 @pytest.mark.parametrize("name", ["v100", "cpu"])
 def test_the_committed_results_are_what_the_code_gives(name):
     committed = json.loads((REPOSITORY / f"docs/explore/{name}.json").read_text(encoding="utf-8"))
-    setting = Setting(PROFILES[name], (WORKLOAD, Workload(32, 5, 26, 30)))
+    setting = Timing(PROFILES[name], (WORKLOAD, Workload(32, 5, 26, 30)))
     fresh = json.loads(json.dumps(explore(BIG, setting).data))
     for ours, theirs in zip(fresh["workloads"], committed["workloads"], strict=True):
         for line, other in zip(ours["layouts"], theirs["layouts"], strict=True):
