@@ -130,6 +130,19 @@ def batch_sizes(data: Data) -> str:
     return markdown_table([*made.header, "paper's GPU: speed-up, %"], rows, made.words)
 
 
+def _exploration(name: str, place: int) -> None:
+    @from_json(name)
+    def render(data: Data) -> str:
+        from owf_fairseq.explore.tables import workload_table
+
+        made = workload_table(data, place)
+        return markdown_table(made.header, made.rows, made.words)
+
+
+for _place, _name in enumerate(("exploration", "exploration_second")):
+    _exploration(_name, _place)
+
+
 @from_json("curves")
 def curves_table(data: Data) -> str:
     """`scripts/measure/warm_start.py`: validation losses by updates."""

@@ -15,6 +15,8 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq_for_tests import REPOSITORY
 
 from owf_fairseq import USER_DIR, cli, sharing
+from owf_fairseq.explore import families
+from owf_fairseq.explore.counts import count, solve
 from owf_fairseq.scoring import metrics
 from owf_fairseq.sharing import ARCHS, SIZES, make_pattern
 from owf_fairseq.training.run import plan
@@ -239,6 +241,17 @@ def test_the_example_of_a_pattern(monkeypatch):
     exec(function, vars(sharing) | {})
     [((name, layers), expected)] = eval("{" + row + "}").items()
     assert make_pattern(name, layers) == expected
+
+
+def test_the_example_of_a_family(monkeypatch):
+    monkeypatch.setattr(families, "FAMILIES", dict(families.FAMILIES))
+    [function] = blocks(section("Add a family of layouts"), "python")
+    exec(function, vars(families) | {})
+    assert families.describe("alternating") == "Individual FFNs in every second layer of each stack"
+    template, *_ = families.FAMILIES["alternating"]("deep_shallow")
+    layout = solve(template, 200e6, 50_408, 64)
+    assert (layout.encoder_ffn, layout.decoder_ffn) == ("0,-,1,-,2,-,3,-,4,-,5,-", "0,-")
+    assert abs(count(layout, 50_408) - 200e6) < 1e6
 
 
 def test_the_example_of_a_metric():

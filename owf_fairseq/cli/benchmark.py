@@ -153,8 +153,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--profile",
         metavar="NAME",
-        help="the device: v100 (default; the paper's, with overheads fitted to its speeds), or v100-roofline (its data "
-        "sheet alone); --calibrate: this machine",
+        help="the device: v100 (default; the paper's, with overheads fitted to its speeds), v100-roofline (its data "
+        "sheet alone) or cpu (one thread of a server); --calibrate: this machine",
     )
     model.add_argument("--peak-gflops", type=float, metavar="X", help="of another device, with ...")
     model.add_argument("--bandwidth-gbs", type=float, metavar="X", help="... its memory's bandwidth in GB/s")

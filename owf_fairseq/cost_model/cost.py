@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from owf_fairseq.per_layer import PerLayer
@@ -211,10 +212,11 @@ def source_operations(shape: ModelShape, workload: Workload) -> list[Operation]:
     layers = shape.encoder
     if shape.decoder_only:
         layers = shape.decoder[: max(n for n, layer in enumerate(shape.decoder) if layer.self_attention)]
+    scores = Operation(attention, flops=4 * rows * length * d)
+    self_attention = _sum([*[_product(rows, d, d)] * 4, _layer_norm(d), scores], attention)
     for layer in layers:
-        scores = Operation(attention, flops=4 * rows * length * d)
         if layer.self_attention:
-            operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), scores], attention))
+            operations.append(self_attention)
         if layer.ffn:
             operations.append(_ffn(rows, d, layer, ffn))
     if shape.decoder_only:
@@ -249,12 +251,14 @@ def step_operations(shape: ModelShape, workload: Workload, position: float | Non
     if shape.decoder_only:  # the beams of a sentence share its keys and values, which stay where they are
         shared = Operation("", flops=4 * rows * source * d, others=workload.batch_size * source * 2 * d)
         self_cache = _sum([self_cache, shared], "")
+    self_attention = _sum([*[_product(rows, d, d)] * 4, _layer_norm(d), self_cache], DECODER_ATTENTION)
+    cross_attention = _sum([*[_product(rows, d, d)] * 2, _layer_norm(d), source_cache], CROSS_ATTENTION)
     operations = []
     for layer in shape.decoder:
         if layer.self_attention:
-            operations.append(_sum([*[_product(rows, d, d)] * 4, _layer_norm(d), self_cache], DECODER_ATTENTION))
+            operations.append(self_attention)
         if layer.cross_attention:
-            operations.append(_sum([*[_product(rows, d, d)] * 2, _layer_norm(d), source_cache], CROSS_ATTENTION))
+            operations.append(cross_attention)
         if layer.ffn:
             operations.append(_ffn(rows, d, layer, DECODER_FFN))
     logits = rows * shape.vocab_size
@@ -272,6 +276,7 @@ def _layer_norm(dim: int) -> Operation:
     return Operation("", weights=2 * dim)
 
 
+@lru_cache(maxsize=2**16)  # the layers of a stack are alike, as a rule, and so are those of many layouts
 def _ffn(rows: float, dim: int, layer: LayerShape, part: str) -> Operation:
     width, rank = layer.ffn, layer.lora
     relu = Operation("", others=2 * rows * width)

@@ -116,7 +116,16 @@ V100 = replace(
     source=f"{_DATA_SHEET}; efficiency and overheads fitted to four speeds of the paper, see docs/speed/README.md",
 )
 
-PROFILES = {profile.name: profile for profile in (V100, V100_ROOFLINE)}
+CPU = DeviceProfile(
+    "cpu",
+    85e9,
+    85e9,
+    15e9,
+    source="one thread of an AMD EPYC with packed matrices: what products of 27 rows compute and of 5 rows read, see "
+    "docs/speed/products.json",
+)
+
+PROFILES = {profile.name: profile for profile in (V100, V100_ROOFLINE, CPU)}
 
 
 def choose_profile(

@@ -169,7 +169,7 @@ _FORMS: dict[str, Form] = {
                 "name": str,
                 "arch": (None, str),
                 "configuration": (None, str),
-                "ffn_dims": {...: (None, int)},
+                "ffn_dims": {...: (None, int, list)},
                 "parameters": int,
                 "precision": str,
                 "baseline": (None, str),

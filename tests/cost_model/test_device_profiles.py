@@ -1,8 +1,10 @@
 """From FLOPs and bytes to seconds, and to the batch size at which an advantage ends."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from fairseq_for_tests import REPOSITORY
 
 from owf_fairseq.cost_model import device_profiles
 from owf_fairseq.cost_model.cost import (
@@ -13,7 +15,7 @@ from owf_fairseq.cost_model.cost import (
     source_operations,
     step_operations,
 )
-from owf_fairseq.cost_model.device_profiles import PROFILES, V100, V100_ROOFLINE, DeviceProfile
+from owf_fairseq.cost_model.device_profiles import CPU, PROFILES, V100, V100_ROOFLINE, DeviceProfile
 from owf_fairseq.speed import calibration
 
 BIG, NO_DEC, WIDE = (shape_of_arch(arch, 50_408) for arch in ("owf_big", "owf_big_no_dec", "owf_big_one_wide_ffn"))
@@ -112,3 +114,26 @@ def test_calibration_measures_this_machine(monkeypatch):
     in_two_seconds = calibration.calibrate(torch.device("cpu"), fp16=False, rows=5)
     assert in_two_seconds.profile.flops == 1024**3
     assert in_two_seconds.profile.bandwidth == in_two_seconds.rows_bandwidth == 4 * 2048**2 * 4 / 2
+
+
+@pytest.mark.parametrize("arch", ["owf_big", "owf_big_no_dec", "owf_big_one_wide_ffn"])
+def test_the_profile_of_a_cpu_predicts_what_was_measured(arch):
+    """In the mean of a sentence, decoded with packed matrices; nothing was fitted to these speeds."""
+    measured = json.loads((REPOSITORY / "docs/speed/cpu.json").read_text(encoding="utf-8"))
+    for entry in measured["measurements"]:
+        if (entry["name"], entry["lengths"]) == (arch, "26/30"):
+            predicted = CPU.tokens_per_s(shape_of_arch(arch, 32_000), Workload(1, 5, 26, 30))
+            assert predicted == pytest.approx(entry["tokens_per_s"]["mean"], rel=0.12)
+            break
+    else:
+        raise AssertionError(arch)
+
+
+def test_the_profile_of_a_cpu_is_its_source():
+    """What products with few rows reach, of the matrices of a layer."""
+    rows = json.loads((REPOSITORY / "docs/speed/products.json").read_text(encoding="utf-8"))["rows"]
+    layer = [row for row in rows if row["matrix"] in ("1024 x 1024", "4096 x 1024")]
+    read = [1e9 * float(row["packed, GB/s"]) for row in layer if row["rows"] == "5"]
+    computed = [1e9 * float(row["packed, GFLOP/s"]) for row in layer if row["rows"] == "27"]
+    assert pytest.approx(sum(read) / len(read), rel=0.02) == CPU.bandwidth
+    assert pytest.approx(sum(computed) / len(computed), rel=0.02) == CPU.flops

@@ -2,8 +2,15 @@
 
 import pytest
 import torch
-from layouts_for_tests import SEEDS, draw_layout
-from models_for_tests import PAD, all_weights, make_batch, one_stack_reference_logits, reference_logits
+from layouts_for_tests import SEEDS, draw_layout, read_flags
+from models_for_tests import (
+    PAD,
+    all_weights,
+    make_batch,
+    make_task,
+    one_stack_reference_logits,
+    reference_logits,
+)
 from torch.func import functional_call
 
 from owf_fairseq.checkpoints.convert import target_args
@@ -130,3 +137,46 @@ def test_saved_once_and_loaded_back(model, layout):
     again.load_state_dict(state, strict=True)
     with torch.no_grad():
         assert torch.equal(logits(again), logits(model))
+
+
+def test_layers_share_what_the_flags_say_and_nothing_else(model, layout):
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    own = layout.plan.per_layer
+    expected = {
+        "fc1.weight": False, "fc2.weight": False, "fc2.bias": False,
+        "fc1.bias": own.bias, "fc1.scale": own.scale, "fc1.lora_a": own.lora > 0, "fc2.lora_b": own.lora > 0,
+        "final_layer_norm.weight": own.norm, "final_layer_norm.bias": own.norm,
+    }  # fmt: skip
+    first_of_decoder = layout.args.encoder_layers
+    for layers in layout.plan.ffn_users:
+        names = [
+            f"encoder.layers.{n}" if n < first_of_decoder else f"decoder.layers.{n - first_of_decoder}" for n in layers
+        ]
+        for part, is_own in expected.items():
+            tensors = [parameters.get(f"{name}.{part}") for name in names]
+            if len(layers) == 1 and part.split(".")[1] in ("scale", "lora_a", "lora_b"):
+                assert tensors == [None]
+            elif is_own:
+                assert len({id(tensor) for tensor in tensors}) == len(layers)
+            elif part.split(".")[1] in ("scale", "lora_a", "lora_b"):
+                assert not any(tensor is not None for tensor in tensors)
+            else:
+                assert len({id(tensor) for tensor in tensors}) == 1
+        [width] = {len(parameters[f"{name}.fc1.weight"]) for name in names}
+        assert width == layout.plan.ffn_widths[layers[0]]
+
+
+@pytest.mark.parametrize("terms", ["norm", "bias", "scale", "lora-2", "norm,bias,scale,lora-3"])
+def test_training_begins_as_the_plain_shared_model(terms):
+    """With the same seed the two have the same weights, and compute the same to the bit."""
+    flags = ["--share-all-embeddings", "--encoder-ffn=cycle-2", "--decoder-ffn=0,-,0,0,-,1"]
+    models = []
+    for more in ([], [f"--ffn-per-layer={terms}"]):
+        args = read_flags("owf_tiny", [*flags, *more])
+        torch.manual_seed(1)
+        dictionary = make_task().source_dictionary
+        models.append(build_model(args, dictionary, dictionary).eval())
+    plain, own = models
+    assert sum(p.numel() for p in own.parameters()) > sum(p.numel() for p in plain.parameters())
+    with torch.no_grad():
+        assert torch.equal(logits(own), logits(plain))

@@ -120,6 +120,15 @@ def test_the_text_false_is_no_switch(tmp_path):
     assert (args.left_pad_source, args.wandb_project, args.source_lang) == ("false", "false", "false")
 
 
+@pytest.mark.parametrize("value", ["-,0,0,1,1,-", "'-,0,0,1,1,-'", "['-', 0, 0, 1, 1, '-']"])
+def test_a_pattern_that_begins_with_a_dash(value, tmp_path):
+    """argparse takes it for a flag, unless it is joined to its own."""
+    (tmp_path / "row.yaml").write_text(f"arch: owf_tiny\ndata: d\nencoder-ffn: {value}\n")
+    training = plan(str(tmp_path / "row.yaml"), ["--decoder-ffn=-,0,1,2,3,4"], environment={})
+    assert (training.args.encoder_ffn, training.args.decoder_ffn) == ("-,0,0,1,1,-", "-,0,1,2,3,4")
+    assert "--encoder-ffn=-,0,0,1,1,-" in training.command
+
+
 @pytest.mark.parametrize("update_freq", ["4,2", "[4, 2]"])
 def test_one_update_freq_for_each_epoch(update_freq, gpus, tmp_path):
     gpus(2)
@@ -189,7 +198,7 @@ def test_what_is_wrong_in_the_config_is_told_with_its_line(tmp_path):
         ("arch: owf_tiny\ndata: d\nuser-dir: x\n", [], "`user-dir` is set by `owf train`: leave it out"),
         ("arch: owf_tiny\ndata: d\n", ["word"], "'word' belongs to no flag"),
         ("arch: owf_tiny\ndata: d\n", ["--lr", "[0.1"], "`--lr`: invalid value"),
-        ("arch: owf_tiny\ndata: d\n", ["--encoder-ffn", "cycle-4"], "`--encoder-ffn` must be one of .*4 blocks for 6"),
+        ("arch: owf_tiny\ndata: d\n", ["--encoder-ffn", "cycle-7"], "`--encoder-ffn` must be one of .*7 blocks for 6"),
         ("arch: owf_tiny\ndata: d\nmax-tokens: 0\n", [], "`max-tokens` must be at least 1, but is 0"),
     ],
 )
