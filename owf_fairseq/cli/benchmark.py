@@ -28,7 +28,10 @@ EXAMPLE = (
 PASSES_FLAGS = True
 """What the parser does not know, models and fairseq's flags, comes to ``run`` as ``args.fairseq_flags``."""
 
-MEASURING = ("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory", "backend")
+MEASURING = (
+    *("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory", "backend"),
+    *("shortlist", "no_shortlist"),
+)
 PREDICTING = ("profile", "peak_gflops", "bandwidth_gbs")
 
 
@@ -90,6 +93,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,...",
         help="the programs that decode each model: fairseq (default), ctranslate2 or, with the weights so quantised, "
         "ctranslate2:int8 and others (see `owf export --help`); models are exported for the time of the measurement",
+    )
+    how.add_argument(
+        "--shortlist",
+        type=int,
+        metavar="N",
+        help="archs that ctranslate2 decodes may write N symbols only, as with a shortlist; exported models have their "
+        "own, and use it",
+    )
+    how.add_argument(
+        "--no-shortlist",
+        nargs="*",
+        metavar="NAME",
+        help="decode these models, or without names all, without a shortlist (one folder may be given twice, as "
+        "with=DIR without=DIR)",
     )
     how.add_argument("--cpu", action="store_true", default=None, help="use no GPU")
     how.add_argument("--fp16", action="store_true", default=None, help="half precision, on a GPU")

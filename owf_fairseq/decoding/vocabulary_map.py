@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import PathLike, stream_lines, write_lines
@@ -66,7 +67,7 @@ class VocabularyMap:
         rows = [("", tuple(sorted(self.always - ALWAYS_ALLOWED)))]
         write_lines(path, (f"{source}\t{' '.join(targets)}" for source, targets in (*rows, *lines)))
 
-    def candidates(self, pieces: Sequence[str]) -> set[str]:
+    def candidates(self, pieces: Sequence[str]) -> frozenset[str]:
         """What the translation of a source may have, as CTranslate2 looks it up."""
         return self.always.union(*(self.by_source.get(ngram, ()) for ngram in self._ngrams(pieces)))
 
@@ -81,7 +82,7 @@ class VocabularyMap:
             for start in range(len(pieces) - length + 1):
                 yield " ".join(pieces[start : start + length])
 
-    @property
+    @cached_property
     def _longest(self) -> int:
         """Pieces of the longest n-gram."""
-        return self.__dict__.setdefault("_length", max((key.count(" ") + 1 for key in self.by_source), default=1))
+        return max((ngram.count(" ") + 1 for ngram in self.by_source), default=1)

@@ -43,7 +43,9 @@ class PreparedPairs:
             named = languages(folder)
             pair = None if named is None else _ordered(named, langs)
             if named is None:
-                problems.append(f"{folder} holds no binary data (train.SOURCE-TARGET.SOURCE.idx): `owf prepare` makes it")
+                problems.append(
+                    f"{folder} holds no binary data (train.SOURCE-TARGET.SOURCE.idx): `owf prepare` makes it"
+                )
             elif pair is None:
                 problems.append(f"`--langs` {langs}: {folder} has {'-'.join(named)}")
             else:

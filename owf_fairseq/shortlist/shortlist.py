@@ -66,7 +66,7 @@ def make_shortlist(
     output: PathLike,
     json_file: PathLike | None = None,
     langs: str | None = None,
-    options: ShortlistOptions = ShortlistOptions(),
+    options: ShortlistOptions | None = None,
     overwrite: bool = False,
 ) -> Shortlist | None:
     """Makes a vocabulary map for CTranslate2. After an interruption, the same call goes on where it was.
@@ -76,7 +76,7 @@ def make_shortlist(
         output: the file to write.
         json_file: gets what is returned, and the options.
         langs: source and target with a hyphen between, if not in the order in which the data's files are named.
-        options: what is in it.
+        options: what is in it; by default those of the class.
         overwrite: make it again, also if it was made with other options.
 
     Returns:
@@ -85,6 +85,7 @@ def make_shortlist(
     Raises:
         InputError: with every problem of the arguments and the data.
     """
+    options = options or ShortlistOptions()
     job = Job(
         COMMAND,
         {"--langs": langs, **{f"--{name}": value for name, value in vars(options).items()}},
