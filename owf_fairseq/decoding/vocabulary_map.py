@@ -27,12 +27,15 @@ class VocabularyMap:
     """A shortlist.
 
     Attributes:
-        always: target pieces that any translation may have.
+        always: target pieces that any translation may have, CTranslate2's own among them.
         by_source: target pieces of each source n-gram, whose pieces have a space between.
     """
 
     always: frozenset[str]
     by_source: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "always", self.always | ALWAYS_ALLOWED)
 
     @classmethod
     def read(cls, path: PathLike) -> VocabularyMap:
@@ -59,7 +62,7 @@ class VocabularyMap:
                 always = frozenset(targets.split(" ") if targets else ())
         if always is None:
             raise InputError(f"{path} has no line of what any translation may have (one that begins with a tab)")
-        return cls(always | ALWAYS_ALLOWED, by_source)
+        return cls(always, by_source)
 
     def write(self, path: PathLike) -> None:
         """Writes the file, in an order that depends on what is in it alone."""
