@@ -59,6 +59,7 @@ def load_backend(
     cpu: bool = False,
     fp16: bool = False,
     use_shortlist: bool | None = None,
+    searches: int = 1,
 ) -> Backend:
     """Loads a model, ready to decode.
 
@@ -67,7 +68,7 @@ def load_backend(
         backend: one of ``BACKENDS``; by default see ``backend_of``.
         data: the folder with a checkpoint's dictionaries, if it is not where it was trained.
         cpu, fp16: see ``FairseqBackend``.
-        use_shortlist: see ``CTranslate2Backend``.
+        use_shortlist, searches: see ``CTranslate2Backend``; fairseq does one search at a time, on all cores.
 
     Raises:
         InputError: with every problem of the model and of the flags beside it.
@@ -85,7 +86,7 @@ def load_backend(
         raise InputError(problems)
     from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
 
-    return CTranslate2Backend(model, cpu, use_shortlist=use_shortlist)
+    return CTranslate2Backend(model, cpu, searches=searches, use_shortlist=use_shortlist)
 
 
 def misplaced(model: str, data: str | None, fp16: bool) -> list[str]:

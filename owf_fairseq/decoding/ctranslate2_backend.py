@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from owf_fairseq.data.segmentation import Segmentation
+from owf_fairseq.data.work import cores
 from owf_fairseq.decoding.exported import ExportedModel, check_installed
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
@@ -34,7 +35,7 @@ class CTranslate2Backend:
         folder: that `owf export` made.
         cpu: use no GPU.
         threads: that a search uses; 0 for CTranslate2's default, which goes by ``OMP_NUM_THREADS``.
-        searches: that run at the same time, on a CPU; more wait for their turn.
+        searches: that run at the same time, on a CPU; more wait for their turn. 0 for one on each core.
         use_shortlist: whether to use the folder's; by default if it has one.
 
     Attributes:
@@ -64,6 +65,8 @@ class CTranslate2Backend:
                 f"`--shortlist`: {os.fspath(folder)} has none: `owf export --shortlist FILE` exports a model with one"
             )
         device = "cuda" if not cpu and ctranslate2.get_cuda_device_count() else "cpu"
+        if searches == 0:
+            searches, threads = (cores(), 1) if device == "cpu" else (1, threads)
         try:
             self.translator: Any = ctranslate2.Translator(
                 os.fspath(folder), device=device, intra_threads=threads, inter_threads=searches
@@ -73,6 +76,7 @@ class CTranslate2Backend:
                 f"CTranslate2 can't read {os.fspath(folder)} ({error}): export the checkpoint again"
             ) from error
         self.threads = threads
+        self.searches = searches
         self.precision: str = self.translator.compute_type
         self.device_name = name_of(device)
         self.max_source_length = self.exported.max_source_length

@@ -49,8 +49,9 @@ def exported(copier, shortlist, tmp_path_factory):
 def translate(exported, tmp_path, capsys):
     """Translates a line, and gives status, translation and errors."""
 
-    def run(*flags, model=exported, line=A):
-        (tmp_path / "in").write_text(f"{line}\n")
+    (tmp_path / "in").write_text(f"{A}\n")
+
+    def run(*flags, model=exported):
         status = cli.main(["translate", str(model), "--cpu", "--input", str(tmp_path / "in"), *map(str, flags)])
         return (status, *capsys.readouterr())
 
@@ -62,10 +63,10 @@ def test_the_folder_holds_it_and_says_so(exported, shortlist):
     found = ExportedModel.read(exported).record["shortlist"]
     assert (found["outside"], found["sentences"]) == (0, 8)
     assert found["hypotheses"] > 0
-    assert 5 < found["symbols"] < found["vocabulary"] == 60
+    assert 5 < found["symbols"] < found["vocabulary"]
     text = (exported / "README.md").read_text()
     assert "| vmap.txt | the shortlist" in text
-    assert f"{found['symbols']:.0f} of 60 in the mean" in text
+    assert f"{found['symbols']:.0f} of {found['vocabulary']} in the mean" in text
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert "use_vmap=True)" in code
 
@@ -140,7 +141,7 @@ def test_a_search_that_is_not_restricted_likewise_is_refused(fault, copier, shor
     """The folder has more symbols than are looked up; CTranslate2 has all; what it has is not what we compute."""
     if fault == "other symbols":
         kept = VocabularyMap.candidates
-        monkeypatch.setattr(VocabularyMap, "candidates", lambda self, pieces: kept(self, pieces[1:]))
+        monkeypatch.setattr(VocabularyMap, "candidates", lambda self, pieces: kept(self, pieces[:1]))
     elif fault == "not used":
         translate = ctranslate2.Translator.translate_batch
 
