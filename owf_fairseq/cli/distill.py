@@ -103,6 +103,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="lines that are sorted and written together, and that an interruption loses (default: 10000)",
     )
+    speed.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="searches on a CPU, and processes that pick, at the same time (default: one for each core); fairseq "
+        "decodes on all cores in any case",
+    )
     speed.add_argument("--cpu", action="store_true", help="use no GPU")
     speed.add_argument("--fp16", action="store_true", help="half precision, on a GPU, for checkpoints")
 
@@ -112,14 +119,15 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from owf_fairseq.cli.translate import paths_of
+    from owf_fairseq.data.work import Workers, cores
     from owf_fairseq.decoding.backends import backend_of, load_backend
     from owf_fairseq.decoding.search import SearchOptions
     from owf_fairseq.decoding.translator import Batching, Translator
     from owf_fairseq.distillation.distill import COMMAND, KIND, Distillation, distill, report
     from owf_fairseq.distillation.filtering import Filter
-    from owf_fairseq.distillation.picking import sentence_metric
+    from owf_fairseq.distillation.picking import Picker, sentence_metric
     from owf_fairseq.distillation.sources import check_languages, find_sources, languages_of
-    from owf_fairseq.errors import InputError, collect
+    from owf_fairseq.errors import InputError, collect, too_small
     from owf_fairseq.files.job import Job, OutputFile
     from owf_fairseq.files.outputs import write_output
     from owf_fairseq.progress import Progress
@@ -151,15 +159,22 @@ def run(args: argparse.Namespace) -> int:
     options = SearchOptions(args.beam, nbest, args.lenpen)
     batching = Batching(args.max_tokens, args.batch_size, args.buffer_size)
     kept = Filter(args.max_ratio, args.keep_copies)
-    problems = [*options.problems(), *batching.problems(), *kept.problems()]
+    problems = [*options.problems(), *batching.problems(), *kept.problems(), *too_small("--workers", args.workers)]
     if args.nbest is not None and not picks:
         problems.append("`--nbest` is for `--pick best` with `--train`, whose references it picks by")
     sources = collect(problems, lambda: find_sources(args.train, args.monolingual, langs))
-    score = collect(problems, lambda: sentence_metric(args.metric, langs[1])) if picks else None
+    if picks:
+        collect(problems, lambda: sentence_metric(args.metric, langs[1]))
     backend = collect(
         problems,
         lambda: load_backend(
-            teacher, args.backend, args.data, args.cpu, args.fp16, use_shortlist=args.shortlist, searches=0
+            teacher,
+            args.backend,
+            args.data,
+            args.cpu,
+            args.fp16,
+            use_shortlist=args.shortlist,
+            searches=max(args.workers or 0, 0),
         ),
     )
     segmentation = collect(problems, lambda: backend.segmentation(args.segmentation)) if backend is not None else None
@@ -170,8 +185,10 @@ def run(args: argparse.Namespace) -> int:
     if problems or sources is None or backend is None or segmentation is None:
         raise InputError(problems)
     translator = Translator(backend, segmentation, options, batching, "blank", searches=getattr(backend, "searches", 1))
-    with Progress("sentences", sum(source.lines for source in sources)) as progress:
-        found = distill(Distillation(translator, kept, score), sources, job, outputs, progress)
+    total = sum(source.lines for source in sources)
+    with Progress("sentences", total) as progress, Workers(args.workers or cores()) as workers:
+        picker = Picker(args.metric, langs[1], workers) if picks else None
+        found = distill(Distillation(translator, kept, picker), sources, job, outputs, progress)
     if args.json:
         write_output("--json", args.json, report(found, settings))
     job.note()
@@ -191,6 +208,7 @@ _SETTINGS = (
 def said(found: Distilled, metric: str) -> list[str]:
     """What the user should know of the pairs, a line each."""
     from owf_fairseq.distillation.filtering import REASONS
+    from owf_fairseq.distillation.picking import METRICS
 
     lines = [
         f"left out: {found.left_out[reason]:,} with {what} ({'; '.join(found.examples[reason])}"
@@ -199,10 +217,9 @@ def said(found: Distilled, metric: str) -> list[str]:
         if found.left_out[reason]
     ]
     if found.picked:
-        name = {"chrf": "chrF", "bleu": "BLEU"}[metric]
         lines.append(
             f"picked: of {found.not_first:,} of {found.picked:,} lines another translation than the most probable one; "
-            f"mean {name} with the reference {found.score_of_picked / found.picked:.1f}, of the most probable ones "
-            f"{found.score_of_first / found.picked:.1f}"
+            f"mean {METRICS[metric]} of those that were picked {found.score_of_picked / found.picked:.1f}, of the most "
+            f"probable ones {found.score_of_first / found.picked:.1f}"
         )
     return lines

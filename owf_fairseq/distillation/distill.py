@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from owf_fairseq.decoding.translator import ScoredText, Translator
+from owf_fairseq.decoding.translator import Translator
 from owf_fairseq.distillation.filtering import REASONS, Filter
-from owf_fairseq.distillation.picking import Score, pick
+from owf_fairseq.distillation.picking import Picker
 from owf_fairseq.distillation.sources import SourceFile
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.job import Job
@@ -43,7 +43,7 @@ class Distilled:
         examples: for each reason the places of some: file and line.
         tokens: pieces of the translations.
         picked: lines of which a translation was picked by a score. not_first: of which it was not the first.
-        score_of_picked, score_of_first: sums, for their means.
+        score_of_picked, score_of_first: sums of scores, for their means.
     """
 
     lines: int = 0
@@ -98,12 +98,12 @@ class Distillation:
     Attributes:
         translator: of the teacher; lines that are too long for it are blank.
         filter: what is left out.
-        score: picks the best of the translations of a line with a reference; None for the first.
+        picker: picks one of the translations of a line with a reference; None for the first.
     """
 
     translator: Translator
     filter: Filter
-    score: Score | None = None
+    picker: Picker | None = None
 
     def pairs(
         self, name: str, lines: Sequence[str], references: Sequence[str | None], progress: Progress | None = None
@@ -125,8 +125,8 @@ class Distillation:
         unfinished = set(translator.capped[capped:])
         result = Distilled(lines=len(lines), tokens=translator.tokens - before)
         kept = []
-        for number, (source, translations, reference) in enumerate(zip(lines, found, references, strict=True), first):
-            best = self._pick(translations, reference, result)
+        texts = self._pick([[one.text for one in translations] for translations in found], references, result)
+        for number, (source, best, reference) in enumerate(zip(lines, texts, references, strict=True), first):
             reason = self._reason(source, best, reference, number in unfinished)
             if reason is None:
                 kept.append((source, best))
@@ -135,16 +135,21 @@ class Distillation:
         result.written = len(kept)
         return kept, result
 
-    def _pick(self, translations: Sequence[ScoredText], reference: str | None, result: Distilled) -> str:
-        texts = [one.text for one in translations]
-        if self.score is None or not reference or not texts[0]:
-            return texts[0]
-        best, score, score_of_first = pick(texts, reference, self.score)
-        result.picked += 1
-        result.not_first += best > 0
-        result.score_of_picked += score
-        result.score_of_first += score_of_first
-        return texts[best]
+    def _pick(
+        self, translations: Sequence[Sequence[str]], references: Sequence[str | None], result: Distilled
+    ) -> list[str]:
+        """One translation of each line."""
+        picked = [texts[0] for texts in translations]
+        if self.picker is None:
+            return picked
+        rows = {n: (translations[n], text) for n, text in enumerate(references) if text and picked[n]}
+        for n, found in zip(rows, self.picker.pick(list(rows.values())), strict=True):
+            picked[n] = translations[n][found.place]
+            result.picked += 1
+            result.not_first += found.place > 0
+            result.score_of_picked += found.score
+            result.score_of_first += found.first
+        return picked
 
     def _reason(self, source: str, translation: str, reference: str | None, unfinished: bool) -> str | None:
         segmentation = self.translator.segmentation

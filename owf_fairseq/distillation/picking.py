@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from owf_fairseq.data.work import Workers
 from owf_fairseq.errors import InputError
 from owf_fairseq.scoring.metrics import Metrics, MetricSettings, bleu_tokenizer
 
-METRICS = ("chrf", "bleu")
-"""That say what is near."""
+METRICS = {"chrf": "chrF", "bleu": "BLEU"}
+"""That say how near a translation is to a reference, and how reports call them."""
+
+_CHUNK = 250
+"""Lines that a process scores at a time: a second's work."""
 
 Score = Callable[[str, str], float]
 """How near a translation is to a reference, from 0 to 100."""
 
+Row = tuple[Sequence[str], str]
+"""The translations of a line, and its reference."""
 
+
+class Picked(NamedTuple):
+    """The place of a translation among those of its line, its score, and that of the first one."""
+
+    place: int
+    score: float
+    first: float
+
+
+@functools.cache
 def sentence_metric(name: str, lang: str) -> Score:
     """sacreBLEU's score of a sentence.
 
@@ -38,12 +57,33 @@ def sentence_metric(name: str, lang: str) -> Score:
     return score
 
 
-def pick(translations: Sequence[str], reference: str, score: Score) -> tuple[int, float, float]:
-    """Picks the translation that is nearest to the reference; of equals the first.
+@dataclass(frozen=True)
+class Picker:
+    """Picks, of the translations of a line, the one that is nearest to its reference; of equals the first.
 
-    Returns:
-        Its place, its score, and that of the first translation.
+    Attributes:
+        metric: one of ``METRICS``.
+        lang: target language.
+        workers: that do it; few lines are not worth starting them.
     """
-    scores = [score(translation, reference) for translation in translations]
-    best = max(range(len(scores)), key=lambda n: scores[n])  # the first of equals
-    return best, scores[best], scores[0]
+
+    metric: str
+    lang: str
+    workers: Workers
+
+    def pick(self, rows: Sequence[Row]) -> list[Picked]:
+        """Picks for each of several lines."""
+        chunks = [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
+        task = functools.partial(pick_some, self.metric, self.lang)
+        return [picked for chunk in self.workers.map(task, chunks) for picked in chunk]
+
+
+def pick_some(metric: str, lang: str, rows: Sequence[Row]) -> list[Picked]:
+    """Picks for each of several lines; see ``Picker``."""
+    score = sentence_metric(metric, lang)
+    found = []
+    for translations, reference in rows:
+        scores = [score(translation, reference) for translation in translations]
+        best = scores.index(max(scores))  # the first of equals
+        found.append(Picked(best, scores[best], scores[0]))
+    return found
