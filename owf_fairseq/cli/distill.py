@@ -168,13 +168,7 @@ def run(args: argparse.Namespace) -> int:
     backend = collect(
         problems,
         lambda: load_backend(
-            teacher,
-            args.backend,
-            args.data,
-            args.cpu,
-            args.fp16,
-            use_shortlist=args.shortlist,
-            searches=max(args.workers or 0, 0),
+            teacher, args.backend, args.data, args.cpu, args.fp16, args.shortlist, max(args.workers or 0, 0)
         ),
     )
     segmentation = collect(problems, lambda: backend.segmentation(args.segmentation)) if backend is not None else None

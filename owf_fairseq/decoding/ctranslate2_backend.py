@@ -34,7 +34,8 @@ class CTranslate2Backend:
     Args:
         folder: that `owf export` made.
         cpu: use no GPU.
-        threads: that a search uses; 0 for CTranslate2's default, which goes by ``OMP_NUM_THREADS``.
+        threads: that a search uses; 0 for CTranslate2's default, which goes by ``OMP_NUM_THREADS``, or for one where
+            there are several searches.
         searches: that run at the same time, on a CPU; more wait for their turn. 0 for one on each core.
         use_shortlist: whether to use the folder's; by default if it has one.
 
@@ -65,8 +66,8 @@ class CTranslate2Backend:
                 f"`--shortlist`: {os.fspath(folder)} has none: `owf export --shortlist FILE` exports a model with one"
             )
         device = "cuda" if not cpu and ctranslate2.get_cuda_device_count() else "cpu"
-        if searches == 0:
-            searches, threads = (cores(), 1) if device == "cpu" else (1, threads)
+        if searches != 1:
+            searches, threads = (searches or cores(), threads or 1) if device == "cpu" else (1, threads)
         try:
             self.translator: Any = ctranslate2.Translator(
                 os.fspath(folder), device=device, intra_threads=threads, inter_threads=searches
