@@ -15,9 +15,7 @@ HELP = "translate training text with a teacher, for a student to learn from"
 EXAMPLE = (
     "owf distill runs/teacher/int8 --train corpus/train --langs en-de --output distilled/train\n"
     "owf distill runs/a/checkpoint_best.pt runs/b/checkpoint_best.pt --train corpus/train --langs en-de --pick top \\\n"
-    "    --monolingual news.en --output distilled/train --json distilled/report.json\n"
-    "owf prepare --train distilled/train --valid corpus/valid --test corpus/test --langs en-de \\\n"
-    "    --like runs/teacher/data --output runs/student/data"
+    "    --monolingual news.en --output distilled/train --json distilled/report.json"
 )
 
 
@@ -123,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.decoding.backends import backend_of, load_backend
     from owf_fairseq.decoding.search import SearchOptions
     from owf_fairseq.decoding.translator import Batching, Translator
-    from owf_fairseq.distillation.distill import COMMAND, KIND, Distillation, distill, report
+    from owf_fairseq.distillation.distill import COMMAND, DISTILLATION, Distillation, distill, report
     from owf_fairseq.distillation.filtering import Filter
     from owf_fairseq.distillation.picking import Picker, sentence_metric
     from owf_fairseq.distillation.sources import check_languages, find_sources, languages_of
@@ -150,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
             "--data": [args.data] if args.data else [],
             "--segmentation": [args.segmentation] if args.segmentation else [],
         },
-        [*(OutputFile("--output", path) for path in outputs), OutputFile("--json", args.json, KIND)],
+        [*(OutputFile("--output", path) for path in outputs), OutputFile("--json", args.json, DISTILLATION)],
         overwrite=args.overwrite,
     )
     if job.is_done():
@@ -202,7 +200,7 @@ _SETTINGS = (
 def said(found: Distilled, metric: str) -> list[str]:
     """What the user should know of the pairs, a line each."""
     from owf_fairseq.distillation.filtering import REASONS
-    from owf_fairseq.distillation.picking import METRICS
+    from owf_fairseq.distillation.picking import SENTENCE_METRICS
 
     lines = [
         f"left out: {found.left_out[reason]:,} with {what} ({'; '.join(found.examples[reason])}"
@@ -213,7 +211,7 @@ def said(found: Distilled, metric: str) -> list[str]:
     if found.picked:
         lines.append(
             f"picked: of {found.not_first:,} of {found.picked:,} lines another translation than the most probable one; "
-            f"mean {METRICS[metric]} of those that were picked {found.score_of_picked / found.picked:.1f}, of the most "
+            f"mean {SENTENCE_METRICS[metric]} of those that were picked {found.score_of_picked / found.picked:.1f}, of the most "
             f"probable ones {found.score_of_first / found.picked:.1f}"
         )
     return lines

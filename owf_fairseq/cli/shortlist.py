@@ -5,11 +5,7 @@ from __future__ import annotations
 import argparse
 
 HELP = "make a lexical shortlist, with which CTranslate2 decodes several times faster"
-EXAMPLE = (
-    "owf shortlist runs/student/data --output runs/student/shortlist.txt --json runs/student/shortlist.json\n"
-    "owf export runs/student/checkpoint_best.pt --quantization int8 --shortlist runs/student/shortlist.txt \\\n"
-    "    --output runs/student/int8"
-)
+EXAMPLE = "owf shortlist runs/student/data --output runs/student/shortlist.txt --json runs/student/shortlist.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from owf_fairseq.files.work_folder import WorkFolder
 from owf_fairseq.progress import Progress
 
 R = TypeVar("R")
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Item(Protocol):
@@ -109,7 +109,7 @@ class Workers:
             for future in as_completed(futures):
                 yield futures[future], future.result()
 
-    def map(self, task: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    def map(self, task: Callable[[_T], R], items: Sequence[_T]) -> Iterator[R]:
         """Do something with each of several items, and give the results in their order; none is kept.
 
         Raises:

@@ -26,7 +26,7 @@ from owf_fairseq.files.work_folder import WorkFolder
 from owf_fairseq.progress import Progress
 
 COMMAND = "owf distill"
-KIND = "distillation"
+DISTILLATION = "distillation"
 _STEP = "translate"
 _SHOWN = 5
 """Line numbers that are named for each reason."""
@@ -223,4 +223,6 @@ def said_left_out(found: Distilled) -> str:
 
 def report(found: Distilled, settings: dict[str, Any]) -> list[str]:
     """The lines of the JSON file."""
-    return json.dumps({"kind": KIND, "settings": settings, **found.as_json()}, indent=1, ensure_ascii=False).split("\n")
+    return json.dumps(
+        {"kind": DISTILLATION, "settings": settings, **found.as_json()}, indent=1, ensure_ascii=False
+    ).split("\n")

@@ -11,7 +11,7 @@ from owf_fairseq.data.work import Workers
 from owf_fairseq.errors import InputError
 from owf_fairseq.scoring.metrics import Metrics, MetricSettings, bleu_tokenizer
 
-METRICS = {"chrf": "chrF", "bleu": "BLEU"}
+SENTENCE_METRICS = {"chrf": "chrF", "bleu": "BLEU"}
 """That say how near a translation is to a reference, and how reports call them."""
 
 _CHUNK = 250
@@ -20,7 +20,7 @@ _CHUNK = 250
 Score = Callable[[str, str], float]
 """How near a translation is to a reference, from 0 to 100."""
 
-Row = tuple[Sequence[str], str]
+LineToPick = tuple[Sequence[str], str]
 """The translations of a line, and its reference."""
 
 
@@ -37,7 +37,7 @@ def sentence_metric(name: str, lang: str) -> Score:
     """sacreBLEU's score of a sentence.
 
     Args:
-        name: one of ``METRICS``.
+        name: one of ``SENTENCE_METRICS``.
         lang: target language.
 
     Raises:
@@ -62,7 +62,7 @@ class Picker:
     """Picks, of the translations of a line, the one that is nearest to its reference; of equals the first.
 
     Attributes:
-        metric: one of ``METRICS``.
+        metric: one of ``SENTENCE_METRICS``.
         lang: target language.
         workers: that do it; few lines are not worth starting them.
     """
@@ -71,14 +71,14 @@ class Picker:
     lang: str
     workers: Workers
 
-    def pick(self, rows: Sequence[Row]) -> list[Picked]:
+    def pick(self, rows: Sequence[LineToPick]) -> list[Picked]:
         """Picks for each of several lines."""
         chunks = [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
         task = functools.partial(pick_some, self.metric, self.lang)
         return [picked for chunk in self.workers.map(task, chunks) for picked in chunk]
 
 
-def pick_some(metric: str, lang: str, rows: Sequence[Row]) -> list[Picked]:
+def pick_some(metric: str, lang: str, rows: Sequence[LineToPick]) -> list[Picked]:
     """Picks for each of several lines; see ``Picker``."""
     score = sentence_metric(metric, lang)
     found = []

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from owf_fairseq.errors import InputError
-from owf_fairseq.shortlist.sentences import Numbers, Sentences, Vocabulary, Words
+from owf_fairseq.shortlist.sentences import NumberedSentences, Numbers, Vocabulary, Words
 
 _BLOCK = 10_000
 """Pairs whose links are counted together: some 20 MB."""
 
 
-def check_installed() -> None:
+def check_aligner() -> None:
     """Says what to do where the aligner is not installed.
 
     Raises:
@@ -70,7 +70,9 @@ class LinkCounts:
         return LinkCounts(self.keys[kept], self.counts[kept])
 
 
-def count_links(source: Sentences, target: Sentences, languages: tuple[Vocabulary, Vocabulary]) -> LinkCounts:
+def count_links(
+    source: NumberedSentences, target: NumberedSentences, languages: tuple[Vocabulary, Vocabulary]
+) -> LinkCounts:
     """Aligns the pieces of sentences, by eflomal, and counts the links of both directions.
 
     Where pieces are linked, their whole words are: rare words are cut into many pieces, and which of them are linked to
@@ -98,7 +100,7 @@ def count_links(source: Sentences, target: Sentences, languages: tuple[Vocabular
     return found
 
 
-def _links(lines: Iterable[str], source: Sentences, target: Sentences) -> Iterator[Numbers]:
+def _links(lines: Iterable[str], source: NumberedSentences, target: NumberedSentences) -> Iterator[Numbers]:
     """The links of a direction, (2, L), by the places of tokens in all sentences, for some sentences at a time.
 
     Args:

@@ -21,8 +21,8 @@ _LONGEST_WORD = 10
 
 
 @dataclass(frozen=True)
-class Sentences:
-    """Sentences, one after the other.
+class NumberedSentences:
+    """NumberedSentences, one after the other.
 
     Attributes:
         tokens: of all, without end-of-sentence symbols.
@@ -33,7 +33,7 @@ class Sentences:
     starts: Numbers
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[int] | Numbers]) -> Sentences:
+    def of(cls, sentences: Iterable[Sequence[int] | Numbers]) -> NumberedSentences:
         """Puts sentences together."""
         arrays = [np.asarray(sentence, np.int64) for sentence in sentences]
         starts = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
@@ -81,7 +81,7 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.symbols)
 
-    def words(self, sentences: Sentences) -> Words:
+    def words(self, sentences: NumberedSentences) -> Words:
         """The words of sentences of this language."""
         if self._begins is not None:
             starts = self._begins[sentences.tokens]

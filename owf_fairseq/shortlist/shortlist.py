@@ -22,15 +22,15 @@ from owf_fairseq.files.lines import PathLike, atomic_path
 from owf_fairseq.files.outputs import write_output, writing
 from owf_fairseq.files.work_folder import WorkFolder
 from owf_fairseq.progress import Progress
-from owf_fairseq.shortlist.alignment import LinkCounts, check_installed, count_links
+from owf_fairseq.shortlist.alignment import LinkCounts, check_aligner, count_links
 from owf_fairseq.shortlist.coverage import Coverage, cover
 from owf_fairseq.shortlist.prepared_pairs import PreparedPairs, shard_folders
 from owf_fairseq.shortlist.selection import ShortlistOptions, select
-from owf_fairseq.shortlist.sentences import Numbers, Sentences, Vocabulary
+from owf_fairseq.shortlist.sentences import NumberedSentences, Numbers, Vocabulary
 
 COMMAND = "owf shortlist"
-KIND = "shortlist"
-CHUNK = 250_000
+SHORTLIST = "shortlist"
+ALIGNED_TOGETHER = 250_000
 """Pairs that are aligned together."""
 _LONGEST = 300
 """Pieces of a side: the aligner takes 1,023, and long lines say little of which word is which."""
@@ -90,14 +90,14 @@ def make_shortlist(
         COMMAND,
         {"--langs": langs, **{f"--{name}": value for name, value in vars(options).items()}},
         {"DATA": data},
-        [OutputFile("--output", output), OutputFile("--json", json_file, KIND)],
+        [OutputFile("--output", output), OutputFile("--json", json_file, SHORTLIST)],
         overwrite=overwrite,
     )
     job.reads(path for folder in shard_folders(data) if os.path.isdir(folder) for path in files_in(folder))
     if job.is_done():
         return None
     problems = [*options.problems(), *job.problems()]
-    collect(problems, check_installed)
+    collect(problems, check_aligner)
     pairs = collect(problems, partial(PreparedPairs.find, data, langs))
     if problems or pairs is None:
         raise InputError(problems)
@@ -108,7 +108,7 @@ def make_shortlist(
         made, result = _make(pairs, options, work)
         made.write(final)
     if json_file is not None:
-        found = {"kind": KIND, "options": asdict(options), **asdict(result)}
+        found = {"kind": SHORTLIST, "options": asdict(options), **asdict(result)}
         write_output("--json", json_file, json.dumps(found, indent=1).split("\n"))
     job.note()
     return result
@@ -147,13 +147,13 @@ def _count(
     links = LinkCounts.of(np.empty(0, np.int64))
     frequency = np.zeros(len(target), np.int64)
     with Progress("pairs", number, label="aligning") as progress:
-        for chunk, start in enumerate(range(0, number, CHUNK)):
-            stop = min(start + CHUNK, number)
+        for chunk, start in enumerate(range(0, number, ALIGNED_TOGETHER)):
+            stop = min(start + ALIGNED_TOGETHER, number)
             path = work.path / f"{chunk:06d}.npz"
             if chunk not in work.results.get(_STEP, {}):
                 some = list(pairs.some("train", number, start, stop))
                 fit = [pair for pair in some if all(0 < len(side) <= _LONGEST for side in pair)]
-                sides = Sentences.of(pair[0] for pair in fit), Sentences.of(pair[1] for pair in fit)
+                sides = NumberedSentences.of(pair[0] for pair in fit), NumberedSentences.of(pair[1] for pair in fit)
                 found = count_links(*sides, (source, target)).best(len(target), kept)
                 counted = np.bincount(sides[1].tokens, minlength=len(target))
                 with atomic_path(path) as place, open(place, "wb") as file:

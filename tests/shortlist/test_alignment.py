@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from owf_fairseq.shortlist.alignment import LinkCounts, count_links
-from owf_fairseq.shortlist.sentences import Sentences, Vocabulary
+from owf_fairseq.shortlist.sentences import NumberedSentences, Vocabulary
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "▁a", "b", "▁c", "▁d", "e", "▁f"]
 A, B, C, D, E, F = range(4, 10)
@@ -23,7 +23,7 @@ def counted(monkeypatch, source, target, forward, reverse, langs=("en", "de"), s
 
     monkeypatch.setattr("eflomal.Aligner", Aligner)
     vocabularies = Vocabulary(symbols, langs[0]), Vocabulary(symbols, langs[1])
-    found = count_links(Sentences.of(source), Sentences.of(target), vocabularies)
+    found = count_links(NumberedSentences.of(source), NumberedSentences.of(target), vocabularies)
     return {divmod(int(key), len(symbols)): int(n) for key, n in zip(found.keys, found.counts, strict=True)}
 
 
@@ -81,5 +81,5 @@ def test_the_aligner_finds_what_belongs_together(case):
     target = [line[::-1] + 40 for line in source]
     symbols = [f"▁{n}" for n in range(80)]
     vocabulary = Vocabulary(symbols, "en")
-    best = count_links(Sentences.of(source), Sentences.of(target), (vocabulary, vocabulary)).best(80, 1)
+    best = count_links(NumberedSentences.of(source), NumberedSentences.of(target), (vocabulary, vocabulary)).best(80, 1)
     assert {divmod(key, 80) for key in best.keys.tolist()} == {(n, n + 40) for n in range(4, 40)}

@@ -101,7 +101,7 @@ def test_an_interruption(owf, prepared, tmp_path, monkeypatch):
         return counting(source, target, languages)
 
     monkeypatch.setattr(made_by, "count_links", count)
-    monkeypatch.setattr(made_by, "CHUNK", 40)
+    monkeypatch.setattr(made_by, "ALIGNED_TOGETHER", 40)
     arguments = (prepared / "data", "--output", tmp_path / "a", "--pairs", 100)
     assert owf(*arguments)[0] == 130
     assert not (tmp_path / "a").exists()
@@ -114,7 +114,7 @@ def test_an_interruption(owf, prepared, tmp_path, monkeypatch):
 
 
 def test_all_problems_are_told_together(owf, prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr(made_by, "check_installed", lambda: made_by.collect([], lambda: None))
+    monkeypatch.setattr(made_by, "check_aligner", lambda: made_by.collect([], lambda: None))
     (tmp_path / "empty").mkdir()
     status, _, err = owf(tmp_path / "empty", "--output", tmp_path / "empty", "--best", 0, "--pairs", -1)
     assert status == 2
