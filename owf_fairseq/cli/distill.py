@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.decoding.backends import backend_of, load_backend
     from owf_fairseq.decoding.search import SearchOptions
     from owf_fairseq.decoding.translator import Batching, Translator
-    from owf_fairseq.distillation.distill import COMMAND, DISTILLATION, Distillation, distill, report
+    from owf_fairseq.distillation.distill import COMMAND, DISTILLATION, Distillation, distill, report_lines
     from owf_fairseq.distillation.filtering import Filter
     from owf_fairseq.distillation.picking import Picker, sentence_metric
     from owf_fairseq.distillation.sources import check_languages, find_sources, languages_of
@@ -182,7 +182,7 @@ def run(args: argparse.Namespace) -> int:
         picker = Picker(args.metric, langs[1], workers) if picks else None
         found = distill(Distillation(translator, kept, picker), sources, job, outputs, progress)
     if args.json:
-        write_output("--json", args.json, report(found, settings))
+        write_output("--json", args.json, report_lines(found, settings))
     job.note()
     print(f"{found.written:,} of {found.lines:,} pairs -> {' '.join(map(str, outputs))}")
     for line in said(found, args.metric):
@@ -211,7 +211,7 @@ def said(found: Distilled, metric: str) -> list[str]:
     if found.picked:
         lines.append(
             f"picked: of {found.not_first:,} of {found.picked:,} lines another translation than the most probable one; "
-            f"mean {SENTENCE_METRICS[metric]} of those that were picked {found.score_of_picked / found.picked:.1f}, of the most "
-            f"probable ones {found.score_of_first / found.picked:.1f}"
+            f"mean {SENTENCE_METRICS[metric]} of those that were picked {found.score_of_picked / found.picked:.1f}, "
+            f"of the most probable ones {found.score_of_first / found.picked:.1f}"
         )
     return lines

@@ -221,8 +221,7 @@ def said_left_out(found: Distilled) -> str:
     )
 
 
-def report(found: Distilled, settings: dict[str, Any]) -> list[str]:
+def report_lines(found: Distilled, settings: dict[str, Any]) -> list[str]:
     """The lines of the JSON file."""
-    return json.dumps(
-        {"kind": DISTILLATION, "settings": settings, **found.as_json()}, indent=1, ensure_ascii=False
-    ).split("\n")
+    values = {"kind": DISTILLATION, "settings": settings, **found.as_json()}
+    return json.dumps(values, indent=1, ensure_ascii=False).split("\n")
