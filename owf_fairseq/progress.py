@@ -29,7 +29,7 @@ class Progress:
     ) -> None:
         self.what, self.total, self.label, self.seconds = what, total, label, seconds
         self.stream = stream or sys.stderr
-        self.done = 0
+        self.done = self.before = 0
         self.begun = self.last = time.monotonic()
         terminal = self.stream.isatty()
         self.bar: Any = (
@@ -46,6 +46,14 @@ class Progress:
     ) -> None:
         if self.bar is not None:
             self.bar.close()
+
+    def resume(self, done: int) -> None:
+        """Counts what was done in an earlier run, which says nothing of how fast this one is."""
+        self.done += done
+        self.before += done
+        if self.bar is not None:
+            self.bar.initial = self.bar.n = self.done
+            self.bar.refresh()
 
     def advance(self, done: int, note: str = "") -> None:
         """Counts on.
@@ -65,7 +73,15 @@ class Progress:
             start = f"{self.label}: " if self.label else ""
             rest = f", {note}" if note else ""
             of = "" if self.total is None else f" of {self.total:,}"
-            self._write(f"{start}{self.done:,}{of} {self.what} after {now - self.begun:.0f} s{rest}")
+            left = self._left(now - self.begun)
+            self._write(f"{start}{self.done:,}{of} {self.what} after {now - self.begun:.0f} s{left}{rest}")
+
+    def _left(self, seconds: float) -> str:
+        """How long the rest will take, if that can be told."""
+        if self.total is None or not self.before < self.done < self.total:
+            return ""
+        left = seconds * (self.total - self.done) / (self.done - self.before)
+        return f", {left:.0f} s left" if left < 100 else f", {left / 60:.0f} min left"
 
     def seconds_so_far(self) -> float:
         """Since it was made."""

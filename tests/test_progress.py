@@ -46,3 +46,25 @@ def test_a_log_is_not_flooded():
         for _ in range(1000):
             progress.advance(1)
     assert log.getvalue() == ""
+
+
+def test_the_time_that_is_left_is_of_this_run_alone(monkeypatch):
+    log = io.StringIO()
+    now = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr("owf_fairseq.progress.time.monotonic", lambda: next(now))
+    with Progress("lines", 1000, log, seconds=5) as progress:
+        progress.resume(800)
+        progress.advance(10)
+        progress.advance(190)
+    first, last = log.getvalue().splitlines()
+    assert first == "810 of 1,000 lines after 10 s, 3 min left"
+    assert last == "1,000 of 1,000 lines after 20 s"
+
+
+def test_what_is_resumed_counts_on_a_terminal():
+    master, slave = os.openpty()
+    with os.fdopen(slave, "w") as terminal, Progress("sentences", 4, terminal) as progress:
+        progress.resume(3)
+        progress.advance(1)
+        assert (progress.bar.n, progress.bar.initial, progress.done) == (4, 3, 4)
+    os.close(master)

@@ -32,6 +32,7 @@ PASSES_FLAGS = True
 MEASURING = (
     *("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory", "backend"),
     *("baseline", "by_size"),
+    *("shortlist", "no_shortlist"),
 )
 PREDICTING = ("profile", "peak_gflops", "bandwidth_gbs")
 
@@ -108,6 +109,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="without --baseline: speeds are relative to the individual model of the same size, as in the paper, or "
         "else to the first",
+    )
+    how.add_argument(
+        "--shortlist",
+        type=int,
+        metavar="N",
+        help="archs that ctranslate2 decodes may write N symbols only, as with a shortlist; exported models have their "
+        "own, and use it",
+    )
+    how.add_argument(
+        "--no-shortlist",
+        nargs="*",
+        metavar="NAME",
+        help="decode these models, or without names all, without a shortlist (one folder may be given twice, as "
+        "with=DIR without=DIR)",
     )
     how.add_argument("--cpu", action="store_true", default=None, help="use no GPU")
     how.add_argument("--fp16", action="store_true", default=None, help="half precision, on a GPU")

@@ -31,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"of the weights, one of {', '.join(QUANTIZATIONS)} (default: float32)",
     )
     parser.add_argument(
+        "--shortlist",
+        metavar="FILE",
+        help="of `owf shortlist`: the folder gets it, and `owf translate` and `owf benchmark` use it",
+    )
+    parser.add_argument(
         "--verify",
         metavar="FILE",
         help="text in the source language to verify the exported model on (default: the first sentences of the "
@@ -49,10 +54,14 @@ def run(args: argparse.Namespace) -> int:
     """Exports, and says what was made."""
     from owf_fairseq.export.export import export
 
-    made = export(args.checkpoint, args.output, args.quantization, args.verify, args.data, args.segmentation)
+    made = export(
+        args.checkpoint, args.output, args.quantization, args.verify, args.data, args.segmentation, args.shortlist
+    )
     print(
         f"{made.parameters:,} parameters in {made.weights_bytes:,} bytes -> {made.folder}\n"
         f"verified: {made.verification}",
         flush=True,
     )
+    if made.shortlist is not None:
+        print(f"shortlist verified: {made.shortlist}", flush=True)
     return 0

@@ -47,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: as recorded beside the data)",
     )
     search = parser.add_argument_group("search")
+    search.add_argument(
+        "--shortlist",
+        action=argparse.BooleanOptionalAction,
+        help="with an exported model that has a shortlist: let a translation have symbols only that are in it for its "
+        "own line, or for the lines of its batch (default: if the folder has one)",
+    )
     search.add_argument("--beam", type=int, default=5, metavar="N", help="beam size (default: 5)")
     search.add_argument("--lenpen", type=float, default=1.0, metavar="X", help="length penalty (default: 1.0)")
     search.add_argument(
@@ -149,7 +155,9 @@ def run(args: argparse.Namespace) -> int:
     batching = Batching(args.max_tokens, args.batch_size, buffer)
     problems = [*options.problems(), *batching.problems()]
     text = collect(problems, lambda: Text.open(args.input, _ON_ERROR[args.on_error]))
-    backend = collect(problems, lambda: load_backend(args.checkpoint, args.backend, args.data, args.cpu, args.fp16))
+    backend = collect(
+        problems, lambda: load_backend(args.checkpoint, args.backend, args.data, args.cpu, args.fp16, args.shortlist)
+    )
     segmentation = collect(problems, lambda: backend.segmentation(args.segmentation)) if backend is not None else None
     job.reads(backend.files(args.segmentation) if backend is not None else [])
     problems += job.problems()
@@ -193,7 +201,7 @@ _BUFFER = 10_000
 
 _SETTINGS = (
     *("beam", "lenpen", "max_len_a", "max_len_b", "min_len", "nbest", "scores"),
-    *("on_error", "long_lines", "max_source_length", "fp16"),
+    *("on_error", "long_lines", "max_source_length", "fp16", "shortlist"),
 )
 """What a translation depends on; batches and the device change it by rounding only."""
 

@@ -77,7 +77,7 @@ class RecordedData:
         """
         source, _ = self.dictionaries()
         for split in ("valid", "test", "train"):
-            found = self._indexed(split, self.source)
+            found = self.indexed(split, self.source)
             if found is not None:
                 some = [found[n].tolist() for n in range(min(number, len(found)))]
                 return [[source[n] for n in sentence if n != source.eos()] for sentence in some]
@@ -92,10 +92,10 @@ class RecordedData:
         Raises:
             InputError: the data are damaged.
         """
-        found = self._indexed(split, lang)
+        found = self.indexed(split, lang)
         return None if found is None else list(found.sizes)  # a copy: the array ends with fairseq's data set
 
-    def _indexed(self, split: str, lang: str) -> Any:
+    def indexed(self, split: str, lang: str) -> Any:
         """fairseq's data set of a split and a language; None if there is none."""
         from fairseq.data import indexed_dataset
 

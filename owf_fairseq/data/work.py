@@ -18,6 +18,7 @@ from owf_fairseq.files.work_folder import WorkFolder
 from owf_fairseq.progress import Progress
 
 R = TypeVar("R")
+_T = TypeVar("_T")
 
 
 class Item(Protocol):
@@ -103,15 +104,32 @@ class Workers:
             for item, arguments in todo:
                 yield item, task(item, *arguments)
             return
+        with self._started() as pool:
+            futures: dict[Future[R], Item] = {pool.submit(task, item, *arguments): item for item, arguments in todo}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+
+    def map(self, task: Callable[[_T], R], items: Sequence[_T]) -> Iterator[R]:
+        """Do something with each of several items, and give the results in their order; none is kept.
+
+        Raises:
+            WorkerLost: a process was killed.
+            Exception: what `task` raises.
+        """
+        if self.count == 1 or len(items) < 2:
+            yield from map(task, items)
+            return
+        with self._started() as pool:
+            yield from pool.map(task, items)
+
+    @contextlib.contextmanager
+    def _started(self) -> Iterator[ProcessPoolExecutor]:
+        """The processes; says so if one is lost in this block."""
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.count, mp_context=context, initializer=_begin)
         try:
-            futures: dict[Future[R], Item] = {
-                self._pool.submit(task, item, *arguments): item for item, arguments in todo
-            }
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            yield self._pool
         except BrokenProcessPool as error:
             raise WorkerLost(
                 f"one of {self.count} processes was ended from outside, as it happens when the memory is used up; the "

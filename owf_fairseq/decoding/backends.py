@@ -53,7 +53,13 @@ def backend_of(model: str) -> str:
 
 
 def load_backend(
-    model: str, backend: str | None = None, data: str | None = None, cpu: bool = False, fp16: bool = False
+    model: str,
+    backend: str | None = None,
+    data: str | None = None,
+    cpu: bool = False,
+    fp16: bool = False,
+    use_shortlist: bool | None = None,
+    searches: int = 1,
 ) -> Backend:
     """Loads a model, ready to decode.
 
@@ -62,6 +68,7 @@ def load_backend(
         backend: one of ``BACKENDS``; by default see ``backend_of``.
         data: the folder with a checkpoint's dictionaries, if it is not where it was trained.
         cpu, fp16: see ``FairseqBackend``.
+        use_shortlist, searches: see ``CTranslate2Backend``; fairseq does one search at a time, on all cores.
 
     Raises:
         InputError: with every problem of the model and of the flags beside it.
@@ -69,6 +76,8 @@ def load_backend(
     if (backend or backend_of(model)) == FAIRSEQ:
         if os.path.isdir(model):
             raise InputError(f"`--backend fairseq` needs a checkpoint, but {model} is a folder: leave the flag out")
+        if use_shortlist:
+            raise InputError(f"`--shortlist` is for exported models, and {model} is none: fairseq has no shortlists")
         from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
         return FairseqBackend.from_checkpoint(model, data, cpu, fp16)
@@ -77,7 +86,7 @@ def load_backend(
         raise InputError(problems)
     from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
 
-    return CTranslate2Backend(model, cpu)
+    return CTranslate2Backend(model, cpu, searches=searches, use_shortlist=use_shortlist)
 
 
 def misplaced(model: str, data: str | None, fp16: bool) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from owf_fairseq.data.segmentation import Segmentation
+from owf_fairseq.data.work import cores
 from owf_fairseq.decoding.exported import ExportedModel, check_installed
 from owf_fairseq.decoding.search import Hypothesis, SearchOptions
 from owf_fairseq.errors import InputError
@@ -26,24 +28,46 @@ class CTranslate2Backend:
     where the beam has fewer places left. And one that reaches its length cap ends with whatever piece is next best, and
     not with the end-of-sentence symbol: the piece is left out here, but its probability is in the score.
 
+    With a shortlist, a translation has symbols of its sentence's shortlist only, or of those of the other sentences of
+    its batch: CTranslate2 puts them together.
+
     Args:
         folder: that `owf export` made.
         cpu: use no GPU.
-        threads: that a search uses; 0 for CTranslate2's default, which goes by ``OMP_NUM_THREADS``.
-        searches: that run at the same time, on a CPU; more wait for their turn.
+        threads: that a search uses; 0 for CTranslate2's default, which goes by ``OMP_NUM_THREADS``, or for one where
+            there are several searches.
+        searches: that run at the same time, on a CPU; more wait for their turn. 0 for one on each core.
+        use_shortlist: whether to use the folder's; by default if it has one.
+
+    Attributes:
+        shortlist: that is used; None for none.
 
     Raises:
-        InputError: the folder holds no exported model, or CTranslate2 is not installed.
+        InputError: the folder holds no exported model, or no shortlist, or CTranslate2 is not installed.
     """
 
     name = "ctranslate2"
 
-    def __init__(self, folder: PathLike, cpu: bool = False, threads: int = 0, searches: int = 1) -> None:
+    def __init__(
+        self,
+        folder: PathLike,
+        cpu: bool = False,
+        threads: int = 0,
+        searches: int = 1,
+        use_shortlist: bool | None = None,
+    ) -> None:
         check_installed()
         import ctranslate2
 
         self.exported = ExportedModel.read(folder)
+        self.shortlist = self.exported.shortlist() if use_shortlist is not False else None
+        if use_shortlist and self.shortlist is None:
+            raise InputError(
+                f"`--shortlist`: {os.fspath(folder)} has none: `owf export --shortlist FILE` exports a model with one"
+            )
         device = "cuda" if not cpu and ctranslate2.get_cuda_device_count() else "cpu"
+        if searches != 1:
+            searches, threads = (searches or cores(), threads or 1) if device == "cpu" else (1, threads)
         try:
             self.translator: Any = ctranslate2.Translator(
                 os.fspath(folder), device=device, intra_threads=threads, inter_threads=searches
@@ -53,10 +77,17 @@ class CTranslate2Backend:
                 f"CTranslate2 can't read {os.fspath(folder)} ({error}): export the checkpoint again"
             ) from error
         self.threads = threads
+        self.searches = searches
         self.precision: str = self.translator.compute_type
         self.device_name = name_of(device)
         self.max_source_length = self.exported.max_source_length
         self.max_target_length = self.exported.max_target_length
+
+    def without_shortlist(self) -> CTranslate2Backend:
+        """The same model, whose translations may have all symbols."""
+        other = copy.copy(self)
+        other.shortlist = None
+        return other
 
     @property
     def source_symbols(self) -> list[str]:
@@ -91,7 +122,8 @@ class CTranslate2Backend:
     def _search(self, batch: Sequence[Sequence[str]], options: SearchOptions, cap: int) -> list[list[Hypothesis]]:
         """All finished hypotheses of each sentence, at most ``cap`` pieces long, best first."""
         # a hypothesis ends with a symbol that is counted here, and the vocabulary may be smaller than the beam
-        beam = min(options.beam, self.exported.target_vocabulary_size - 1)
+        symbols = self.exported.target_vocabulary_size if self.shortlist is None else len(self.shortlist.always)
+        beam = min(options.beam, symbols - 1)
         results = self.translator.translate_batch(
             [list(pieces) for pieces in batch],
             beam_size=beam,
@@ -102,6 +134,7 @@ class CTranslate2Backend:
             min_decoding_length=min(options.min_len, cap),
             max_input_length=0,
             suppress_sequences=[[_PADDING]],
+            use_vmap=self.shortlist is not None,
             return_end_token=True,  # so that it is counted in the length
             return_scores=True,
         )

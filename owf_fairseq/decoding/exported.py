@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from owf_fairseq.data.recorded import RecordedData
+from owf_fairseq.decoding.vocabulary_map import VOCABULARY_MAP, VocabularyMap
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.json_object import is_plain_name, read_object, wrong_types
 from owf_fairseq.files.lines import PathLike
@@ -108,6 +109,15 @@ class ExportedModel:
         if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
             raise InputError(f"{path} is no list of symbols: export the checkpoint again")
         return symbols[Dictionary().nspecial :]
+
+    def shortlist(self) -> VocabularyMap | None:
+        """Which symbols a translation may have; None if there is no shortlist.
+
+        Raises:
+            InputError: it can't be read.
+        """
+        path = self.folder / VOCABULARY_MAP
+        return VocabularyMap.read(path) if path.is_file() else None
 
     def model(self) -> StoredModel:
         """Its arch and flags, without weights.

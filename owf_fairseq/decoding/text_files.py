@@ -122,7 +122,7 @@ def translate_to_file(
         file.truncate(done[-1]["bytes"] if done else 0)
         translator.lines = done[-1]["lines"] if done else 0
         translator.capped = [number for result in done for number in result["capped"]]
-        progress.advance(translator.lines)
+        progress.resume(translator.lines)
         for buffer in text.buffers(translator.batching.buffer, translator.lines, translator.warn):
             first, capped = translator.lines + 1, len(translator.capped)
             _write(file, rows(first, translator.translate_buffer(buffer, progress)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from owf_fairseq.data.languages import has_spaces
@@ -80,6 +81,7 @@ class Translator:
         max_source_length: pieces of a line or part; at most what the model takes, which is the default.
         warn: is told of every line that was not translated as it is.
         name: of the input, in warnings.
+        searches: of the backend, at the same time.
     """
 
     backend: Backend
@@ -90,6 +92,7 @@ class Translator:
     max_source_length: int | None = None
     warn: Callable[[str], None] = lambda text: None
     name: str = "input"
+    searches: int = 1
 
     def __post_init__(self) -> None:
         problems = [*self.options.problems(), *self.batching.problems()]
@@ -144,8 +147,8 @@ class Translator:
         if progress is not None:
             progress.advance(waiting.count(0))
         found: dict[int, list[Hypothesis]] = {}
-        for batch in self.batching.batches([len(pieces) for pieces in sources]):
-            results = self.backend.search([sources[n] for n in batch], self.options)
+        batches = list(self.batching.batches([len(pieces) for pieces in sources]))
+        for batch, results in zip(batches, self._searched(sources, batches), strict=True):
             found.update(zip(batch, results, strict=True))
             for n in batch:
                 waiting[line_of[n]] -= 1
@@ -159,6 +162,24 @@ class Translator:
             if any(self._is_capped(len(sources[n]), found[n][0]) for n in numbers)
         ]
         return [self._joined([found[n] for n in numbers]) for numbers in parts_of]
+
+    def _searched(
+        self, sources: Sequence[Sequence[str]], batches: Sequence[Sequence[int]]
+    ) -> Iterator[list[list[Hypothesis]]]:
+        """The results of each batch, in order."""
+
+        def search(batch: Sequence[int]) -> list[list[Hypothesis]]:
+            return self.backend.search([sources[n] for n in batch], self.options)
+
+        if self.searches == 1:
+            yield from map(search, batches)
+            return
+        pool = ThreadPoolExecutor(self.searches)
+        try:
+            yield from pool.map(search, batches)
+        finally:
+            # what is being searched can't be stopped; what waits for its turn can
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def _parts(self, line: str, number: int) -> list[list[str]]:
         """The line as pieces, in as many parts as it takes; none for a blank line."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from owf_fairseq import __version__
 from owf_fairseq.data.recorded import RecordedData, find_data
 from owf_fairseq.decoding import exported
+from owf_fairseq.decoding.vocabulary_map import VOCABULARY_MAP
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.export.folder import copy_segmentation, write_json
 from owf_fairseq.export.readme import readme
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from fairseq.data import Dictionary
 
     from owf_fairseq.checkpoints.stored_model import StoredModel
+    from owf_fairseq.decoding.vocabulary_map import VocabularyMap
+    from owf_fairseq.export.shortlist import ShortlistVerification
     from owf_fairseq.export.verification import Verification
 
 COMMAND = "owf export"
@@ -40,12 +43,14 @@ class Exported:
         parameters: a shared one counted once.
         weights_bytes: of the file with the weights.
         verification: of it.
+        shortlist: how that was verified; None if there is none.
     """
 
     folder: Path
     parameters: int
     weights_bytes: int
     verification: Verification
+    shortlist: ShortlistVerification | None = None
 
 
 def export(
@@ -55,6 +60,7 @@ def export(
     verify_on: PathLike | None = None,
     data: PathLike | None = None,
     segmentation: str | None = None,
+    shortlist: PathLike | None = None,
 ) -> Exported:
     """Exports a checkpoint to CTranslate2. The folder appears only when it has been verified.
 
@@ -65,6 +71,7 @@ def export(
         verify_on: a text file in the source language; by default the first sentences of the checkpoint's data.
         data: the folder with the dictionaries; by default it is found, see ``find_data``.
         segmentation: how text becomes pieces, if not as recorded, see ``RecordedData.segmentation``.
+        shortlist: a file of `owf shortlist`, which the folder gets a copy of.
 
     Raises:
         InputError: with everything that forbids it at once; or the exported model is not the checkpoint's.
@@ -77,19 +84,23 @@ def export(
         raise InputError(
             [*problems, f"{checkpoint}: CTranslate2 has no ensembles; `owf average` makes one model of several"]
         )
-    prepared = collect(problems, lambda: _prepare(checkpoint, verify_on, data, segmentation))
-    read = [checkpoint, verify_on, *(prepared[1].files(segmentation) if prepared is not None else ())]
+    prepared = collect(problems, lambda: _prepare(checkpoint, verify_on, data, segmentation, shortlist))
+    read = [checkpoint, verify_on, shortlist, *(prepared[1].files(segmentation) if prepared is not None else ())]
     problems += replaced_inputs("--output", output, read)
     if problems or prepared is None:
         raise InputError(problems)
     from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
     from owf_fairseq.export import verification
+    from owf_fairseq.export.shortlist import check_shortlist, verify_shortlist
 
-    stored, recorded, sentences = prepared
+    stored, recorded, sentences, allowed = prepared
+    found_of_shortlist = None
     with output_folder(output, COMMAND) as folder:
         # first in float32, where a mistake in the structure can't hide behind what a coarser precision rounds
         for precision in dict.fromkeys(("float32", quantization)):
             write_stored(stored, recorded, folder, precision)
+            if allowed is not None:
+                allowed.write(folder / VOCABULARY_MAP)
             with without_ctranslate2s_warnings():  # the verification says in which precision it was computed
                 backend = CTranslate2Backend(folder, cpu=True)
             kept = [pieces for pieces in sentences if len(pieces) <= backend.max_source_length]
@@ -98,13 +109,20 @@ def export(
                     f"`--verify`: all sentences have more pieces than the model takes ({backend.max_source_length:,})"
                 )
             dictionaries = recorded.joined_dictionaries()
-            found = verification.verify(stored.build(*dictionaries), *dictionaries, backend, kept)
+            model = stored.build(*dictionaries)
+            found = verification.verify(model, *dictionaries, backend.without_shortlist(), kept)
             verification.check_verification(found)
+            if allowed is not None:
+                found_of_shortlist = verify_shortlist(model, *dictionaries, backend, kept, found.threshold)
+                check_shortlist(found_of_shortlist)
         copy_segmentation(recorded, segmentation, folder)
         record = {**backend.exported.record, "verification": asdict(found)}
+        if found_of_shortlist is not None:
+            record["shortlist"] = asdict(found_of_shortlist)
         write_json(folder / exported.EXPORT_RECORD, record)
         (folder / "README.md").write_text(readme(replace(backend.exported, record=record)), "utf-8")
-    return Exported(Path(output), record["parameters"], (Path(output) / exported.WEIGHTS).stat().st_size, found)
+    size = (Path(output) / exported.WEIGHTS).stat().st_size
+    return Exported(Path(output), record["parameters"], size, found, found_of_shortlist)
 
 
 def write_stored(stored: StoredModel, recorded: RecordedData, folder: Path, quantization: str) -> None:
@@ -178,10 +196,16 @@ def _ctranslate2_version() -> str:
     return str(ctranslate2.__version__)
 
 
-_Prepared = tuple["StoredModel", RecordedData, list[list[str]]]
+_Prepared = tuple["StoredModel", RecordedData, list[list[str]], "VocabularyMap | None"]
 
 
-def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None, segmentation: str | None) -> _Prepared:
+def _prepare(
+    checkpoint: str,
+    verify_on: PathLike | None,
+    data: PathLike | None,
+    segmentation: str | None,
+    shortlist: PathLike | None,
+) -> _Prepared:
     """Reads everything that an export needs.
 
     Raises:
@@ -189,6 +213,7 @@ def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None,
     """
     from owf_fairseq.checkpoints.stored_model import read_model
     from owf_fairseq.export.inexpressible import inexpressible
+    from owf_fairseq.export.shortlist import read_shortlist
 
     problems: list[str] = []
     stored = read_model(checkpoint)
@@ -197,7 +222,10 @@ def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None,
     recorded = collect(problems, lambda: find_data(stored.state, checkpoint, data))
     if recorded is None:
         raise InputError(problems)
-    collect(problems, recorded.dictionaries)
+    dictionaries = collect(problems, recorded.dictionaries)
+    allowed = None
+    if shortlist is not None and dictionaries is not None:
+        allowed = collect(problems, lambda: read_shortlist(shortlist, *dictionaries))
     cutter = collect(problems, lambda: recorded.segmentation(segmentation))
     sentences: list[list[str]] | None = []
     if verify_on is None:
@@ -209,7 +237,7 @@ def _prepare(checkpoint: str, verify_on: PathLike | None, data: PathLike | None,
             problems.append(f"`--verify` {os.fspath(verify_on)} has no sentence")
     if problems or sentences is None:
         raise InputError(problems)
-    return stored, recorded, sentences
+    return stored, recorded, sentences, allowed
 
 
 def training_flags(state: Mapping[str, Any]) -> dict[str, Any]:

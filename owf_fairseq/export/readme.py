@@ -7,12 +7,14 @@ import json
 from owf_fairseq.data.languages import short_code
 from owf_fairseq.data.segmentation import SEGMENTATION_RECORD
 from owf_fairseq.decoding.exported import EXPORT_RECORD, FLAGS, ExportedModel
+from owf_fairseq.decoding.vocabulary_map import VOCABULARY_MAP
 
 
 def readme(model: ExportedModel) -> str:
     """The README.md of a folder, wherever it will be moved to."""
     record = model.record
     files = {
+        **({VOCABULARY_MAP: "the shortlist: which symbols a translation may have"} if has_shortlist(model) else {}),
         "model.bin, config.json, *_vocabulary.json": f"CTranslate2's: weights in {record['quantization']}, vocabulary",
         **_segmentation_files(model),
         FLAGS: "the flags that the model was trained with",
@@ -34,6 +36,7 @@ def readme(model: ExportedModel) -> str:
             *example(model),
             "```",
             "",
+            *shortlist_lines(model),
             f"A sentence may have {model.max_source_length:,} pieces. `owf translate --backend ctranslate2 .` "
             "translates files, whatever their lines hold.",
             "",
@@ -43,6 +46,25 @@ def readme(model: ExportedModel) -> str:
             "",
         ]
     )
+
+
+def has_shortlist(model: ExportedModel) -> bool:
+    """Whether it lists which symbols a translation may have."""
+    return (model.folder / VOCABULARY_MAP).is_file()
+
+
+def shortlist_lines(model: ExportedModel) -> list[str]:
+    """What to know of the shortlist."""
+    found = model.record.get("shortlist")
+    if found is None:
+        return []
+    return [
+        f"`use_vmap=True` lets a translation have the symbols only that the shortlist ({VOCABULARY_MAP}) has for its "
+        f"source: {found['symbols']:,.0f} of {found['vocabulary']:,} in the mean, which makes decoding faster. The "
+        "sentences of a batch share their symbols: with `max_batch_size=1` a translation depends on its own sentence "
+        "alone. Without the option, translations have all symbols.",
+        "",
+    ]
 
 
 def _segmentation_files(model: ExportedModel) -> dict[str, str]:
@@ -55,7 +77,7 @@ def example(model: ExportedModel) -> list[str]:
     """Five lines of Python that translate a sentence, without this package."""
     record = json.loads((model.folder / SEGMENTATION_RECORD).read_text(encoding="utf-8"))
     translator = 'translator = ctranslate2.Translator(".")'
-    options = "beam_size=5, max_decoding_length=250"
+    options = "beam_size=5, max_decoding_length=250" + (", use_vmap=True" if has_shortlist(model) else "")
     sentence, lower = (_SENTENCE.lower(), ".lower()") if record.get("lowercase") else (_SENTENCE, "")
     if record["type"] == "sentencepiece":
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,9 @@ class BenchmarkOptions:
         cpu, fp16: see ``Loading``.
         backend: see ``benchmark_names.with_backends``.
         baseline, by_size: what speeds are relative to, see ``baselines.choose``.
+        shortlist: symbols that translations may have, for archs that CTranslate2 decodes; None for all. Exported models
+            have their own shortlists.
+        no_shortlist: names of the models that decode without; empty for all models, None for none of them.
     """
 
     lengths: tuple[tuple[int, int], ...] = ((26, 30),)
@@ -69,15 +72,18 @@ class BenchmarkOptions:
     backend: tuple[str, ...] = ()
     baseline: tuple[str, ...] = ()
     by_size: bool = False
+    shortlist: int | None = None
+    no_shortlist: tuple[str, ...] | None = None
 
     def loading(self, model: Candidate) -> Loading:
         """How a model is loaded."""
         left = self.unpacked is not None and (not self.unpacked or model.named.name in self.unpacked)
-        return Loading(self.data, self.cpu, self.fp16, packed=not left, threads=self.threads)
+        without = self.no_shortlist is not None and (not self.no_shortlist or model.named.name in self.no_shortlist)
+        return Loading(self.data, self.cpu, self.fp16, not left, self.threads, use_shortlist=not without)
 
     def problems(self) -> list[str]:
         """What is wrong with the numbers, a sentence each, naming the flags."""
-        least = {"sentences": 1, "beam": 1, "runs": 1, "warmup": 0, "threads": 1, "vocab_size": 5}
+        least = {"sentences": 1, "beam": 1, "runs": 1, "warmup": 0, "threads": 1, "vocab_size": 5, "shortlist": 5}
         problems = [
             problem
             for name, smallest in least.items()
@@ -124,6 +130,7 @@ def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: Ben
         if name not in names
     ]
     collect(problems, lambda: choose({one.short: None for one in named}, options.baseline, False))
+    problems += _of_shortlists(by_ctranslate2, options)
     candidates = []
     if options.input is not None:
         problems += [
@@ -151,6 +158,22 @@ def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: Ben
     return candidates
 
 
+def _of_shortlists(named: Sequence[Named], options: BenchmarkOptions) -> list[str]:
+    """What is wrong with the flags about shortlists, for the models that CTranslate2 decodes."""
+    names = [one.name for one in named]
+    problems = [
+        f"`--no-shortlist` {name} is none of the models that CTranslate2 decodes: {', '.join(names) or 'there is none'}"
+        for name in options.no_shortlist or ()
+        if name not in names
+    ]
+    if options.shortlist is not None and not any(one.is_arch for one in named):
+        problems.append(
+            "`--shortlist` is for archs that CTranslate2 decodes (`--backend ctranslate2`), and there is none: an "
+            "exported model's shortlist is used unless `--no-shortlist` says otherwise"
+        )
+    return problems
+
+
 def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: Warn) -> Data:
     """Measures.
 
@@ -169,12 +192,16 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
     from owf_fairseq.doctor.installation import machine_facts
     from owf_fairseq.speed.report import Measured, as_data
 
-    with torch_threads(options.threads), exported(candidates, options.data) as candidates:
+    with torch_threads(options.threads), exported(candidates, options.data, options.shortlist) as candidates:
         problems: list[str] = []
         loaded = [collect(problems, partial(one.load, options.loading(one))) for one in candidates]
         backends = [backend for backend in loaded if backend is not None]
         if problems:
             raise InputError(problems)
+        candidates = [
+            replace(one, shortlist=getattr(backend, "shortlist", None) is not None)
+            for one, backend in zip(candidates, backends, strict=True)
+        ]
         settings = text_settings(backends, options, warn) if options.input else random_settings(backends, options, warn)
         calibration = calibrated(options) if options.calibrate else None
         with Progress("batches", number_of_turns(settings, options.runs)) as progress:

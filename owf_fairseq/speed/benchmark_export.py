@@ -14,12 +14,15 @@ from owf_fairseq.speed.benchmark_models import Candidate, arch_flags
 
 
 @contextmanager
-def exported(candidates: Sequence[Candidate], data: str | None = None) -> Iterator[list[Candidate]]:
+def exported(
+    candidates: Sequence[Candidate], data: str | None = None, shortlist: int | None = None
+) -> Iterator[list[Candidate]]:
     """Yields the models; those for CTranslate2 are in folders that are there until the end.
 
     Args:
         candidates: see ``benchmark.prepare_benchmark``.
         data: the folder of checkpoints' binary data, if it is not where they were trained.
+        shortlist: symbols that the translations of archs may have; None for all.
 
     Raises:
         InputError: a checkpoint does not hold the model that it says.
@@ -31,16 +34,17 @@ def exported(candidates: Sequence[Candidate], data: str | None = None) -> Iterat
             with Progress("models", len(missing), label="export to CTranslate2") as progress:
                 for number, one in enumerate(missing):
                     folders[one.named] = str(Path(place) / str(number))
-                    _export(one, Path(folders[one.named]), data)
+                    _export(one, Path(folders[one.named]), data, shortlist)
                     progress.advance(1)
         yield [replace(one, folder=folders.get(one.named, one.folder)) for one in candidates]
 
 
-def _export(candidate: Candidate, folder: Path, data: str | None) -> None:
+def _export(candidate: Candidate, folder: Path, data: str | None, shortlist: int | None) -> None:
     from owf_fairseq.checkpoints.stored_model import read_model
     from owf_fairseq.data.recorded import find_data
     from owf_fairseq.data.segmentation import SEGMENTATION_RECORD
     from owf_fairseq.decoding.fairseq_backend import FairseqBackend
+    from owf_fairseq.decoding.vocabulary_map import ALWAYS_ALLOWED, VOCABULARY_MAP, VocabularyMap
     from owf_fairseq.export.export import write_model, write_stored
     from owf_fairseq.export.folder import copy_segmentation
 
@@ -54,6 +58,9 @@ def _export(candidate: Candidate, folder: Path, data: str | None) -> None:
         write_model(
             made.models[0], (made.source, made.target), folder, named.choice.quantization, flags, ("source", "target")
         )
+        if shortlist is not None:
+            symbols = made.target.symbols[made.target.nspecial :][: shortlist - len(ALWAYS_ALLOWED)]
+            VocabularyMap(frozenset(symbols), {}).write(folder / VOCABULARY_MAP)
         return
     stored = read_model(named.model)
     recorded = find_data(stored.state, named.model, data)

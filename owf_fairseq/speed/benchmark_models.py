@@ -30,6 +30,7 @@ class Loading:
     Attributes:
         data: the folder of checkpoints' binary data, if it is not where they were trained.
         cpu: use no GPU. fp16: decode in half precision. packed: lay matrices out for a CPU. threads: of a search.
+        use_shortlist: that an exported model has.
     """
 
     data: str | None = None
@@ -37,6 +38,7 @@ class Loading:
     fp16: bool = False
     packed: bool = True
     threads: int = 1
+    use_shortlist: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Candidate:
         max_source_length, max_target_length: pieces, without the end-of-sentence symbol.
         vocab_size: of the target language.
         folder: with the exported model, for CTranslate2; None while there is none (see ``benchmark_export``).
+        shortlist: whether it decodes with one; known when it has been loaded.
     """
 
     named: Named
@@ -61,6 +64,7 @@ class Candidate:
     max_target_length: int
     vocab_size: int
     folder: str | None = None
+    shortlist: bool = False
 
     def load(self, loading: Loading) -> Backend:
         """The model, ready to decode.
@@ -71,7 +75,8 @@ class Candidate:
         if self.folder is not None:
             from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
 
-            return CTranslate2Backend(self.folder, loading.cpu, loading.threads)
+            use = None if loading.use_shortlist else False
+            return CTranslate2Backend(self.folder, loading.cpu, loading.threads, use_shortlist=use)
         from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
         if self.named.is_arch:
@@ -90,6 +95,7 @@ class Candidate:
             "configuration": self.facts.configuration,
             "backend": self.named.choice.backend,
             "precision": precision,
+            "shortlist": self.shortlist,
             "checkpoint": None if self.named.is_arch else self.named.model,
             "flags": list(self.facts.flags),
             "parameters": self.facts.parameters,

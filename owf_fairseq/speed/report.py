@@ -155,7 +155,7 @@ def models_table(data: Data) -> Report:
             *(model["name"], model["arch"], configuration_label(model["configuration"], model["arch"])),
             *(numbers(model["ffn_dims"]["encoder"]), numbers(model["ffn_dims"]["decoder"])),
             *(number(model["parameters"]), number(model["weights_mb"], 1)),
-            f"{model['backend']}, {model['precision']}",
+            f"{model['backend']}, {model['precision']}" + (", shortlist" if model.get("shortlist") else ""),
         ][: len(header)]
         for model in data["models"]
     ]

@@ -1,0 +1,1 @@
+"""`owf distill`: training data whose target side is a teacher's translations."""
