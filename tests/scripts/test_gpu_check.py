@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from fairseq_for_tests import REPOSITORY
 
 SCRIPT = REPOSITORY / "scripts/gpu_check.sh"
@@ -43,24 +44,27 @@ def test_everything_runs_without_a_gpu(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     rows = rows_of(tmp_path)
     vanilla, no_dec, wide = "owf_small", "owf_small_no_dec", "owf_small_one_wide_ffn"
+    decoder_only = "owf_decoder_only_small"
     assert [(row["part"], row["model"]) for row in rows] == [
         ("train-tiny", "owf_tiny"),
         ("train-vanilla", vanilla),
         ("train-one-wide", wide),
+        ("train-decoder-only", decoder_only),
         ("decoding, batch 1", vanilla),
         ("decoding, batch 1", no_dec),
         ("decoding, batch 1", wide),
+        ("decoding, batch 1", decoder_only),
         ("sweep, batch 1", vanilla),
         ("sweep, batch 1", wide),
         ("sweep, batch 8", vanilla),
         ("sweep, batch 8", wide),
     ]
-    for row in rows[:3]:
+    for row in rows[:4]:
         first, last = row["training"]["loss"]
         assert 1 < last < 0.9 * first
         assert row["training"]["tokens_per_s"] > 0
         assert row["training"]["loss_scale"] is None  # single precision
-    for row in rows[3:]:
+    for row in rows[4:]:
         assert row["decoding"]["tokens_per_s"]["mean"] > 0
     assert all(row["failure"] is None for row in rows)
 
@@ -70,6 +74,7 @@ def test_everything_runs_without_a_gpu(tmp_path):
     assert [line.split()[-1] for line in lines[: len(rows)]] == ["ok"] * len(rows)
     assert "CPU; owf_fairseq" in lines[len(rows) + 1]
     assert "No GPU: small models in single precision" in lines[len(rows) + 2]
+    assert "Decoding: single precision" in lines[len(rows) + 3]
     assert len(lines) == len(rows) + 4
     markdown = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert markdown.count("| ok |") == len(rows)
@@ -150,17 +155,21 @@ def test_a_training_in_single_precision_is_none_of_half_precision(gpu_check):
     assert "12 updates were logged, not 20" in row.failure
 
 
-def test_with_a_gpu_everything_is_in_half_precision_and_takes_8_minutes_at_most(gpu_check, tmp_path):
+def test_with_a_gpu_everything_is_in_half_precision_and_takes_9_minutes_at_most(gpu_check, tmp_path):
     parts = {part.name: part for part in gpu_check.parts(gpu_check.WITH_GPU, tmp_path, tmp_path)}
-    assert sum(part.seconds for part in parts.values()) + gpu_check.PROBE_SECONDS <= 8 * 60 - 15  # to start
+    assert sum(part.seconds for part in parts.values()) + gpu_check.PROBE_SECONDS <= 9 * 60 - 15  # to start
     data = parts.pop("data")
     assert "fairseq_cli.preprocess" in data.command
     for part in parts.values():
         assert "--fp16" in part.command
         assert "--cpu" not in part.command
-    trained = [parts[name].command[-1] for name in ("train-tiny", "train-vanilla", "train-one-wide")]
-    assert trained == ["owf_tiny", "owf_big", "owf_big_one_wide_ffn"]
-    assert {"owf_big", "owf_big_no_dec", "owf_big_one_wide_ffn"} < set(parts["decoding"].command)
+    trainings = {name: part.command for name, part in parts.items() if name.startswith("train-")}
+    big = ["owf_big", "owf_big_one_wide_ffn", "owf_decoder_only"]
+    assert [command[-1] for command in trainings.values()] == ["owf_tiny", *big]
+    assert {"owf_big_no_dec", *big} < set(parts["decoding"].command)
+    paper = yaml.safe_load((REPOSITORY / "configs/_paper.yaml").read_text(encoding="utf-8"))
+    for command in trainings.values():  # the peak of memory is that of the configs' batches
+        assert int(command[command.index("--max-tokens") + 1]) == paper["max-tokens"] == 3584
     assert "1,8,32,128,512" in parts["sweep"].command
 
 
