@@ -247,7 +247,7 @@ def test_the_example_of_a_family(monkeypatch):
     monkeypatch.setattr(families, "FAMILIES", dict(families.FAMILIES))
     [function] = blocks(section("Add a family of layouts"), "python")
     exec(function, vars(families) | {})
-    assert families.describe("alternating") == "Individual FFNs in every second layer of each stack"
+    assert families.family_help("alternating") == "Individual FFNs in every second layer of each stack"
     template, *_ = families.FAMILIES["alternating"]("deep_shallow")
     layout = solve(template, 200e6, 50_408, 64)
     assert (layout.encoder_ffn, layout.decoder_ffn) == ("0,-,1,-,2,-,3,-,4,-,5,-", "0,-")

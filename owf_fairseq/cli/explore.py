@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from owf_fairseq.cli.benchmark import names_by_commas, numbers_by_commas, pair_of_lengths
 from owf_fairseq.cost_model.device_profiles import PROFILES
 from owf_fairseq.errors import InputError, collect, too_small
-from owf_fairseq.explore.families import DEFAULT, FAMILIES, describe
+from owf_fairseq.explore.families import DEFAULT, FAMILIES, family_help
 from owf_fairseq.paper import rows as paper
 from owf_fairseq.screen import shown_after
 from owf_fairseq.sharing import SIZES
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of the subcommand."""
     parser.usage = "owf explore SIZE [options]"
     families = "\n".join(
-        textwrap.fill(f"{name:10} {describe(name)}", 118, initial_indent="  ", subsequent_indent=" " * 13)
+        textwrap.fill(f"{name:10} {family_help(name)}", 118, initial_indent="  ", subsequent_indent=" " * 13)
         for name in FAMILIES
     )
     parser.description = f"{HELP}.\n{textwrap.fill(ABOUT, 118)}\n\nfamilies of layouts:\n{families}"

@@ -43,7 +43,7 @@ def family(name: str) -> Callable[[Family], Family]:
     return register
 
 
-def describe(name: str) -> str:
+def family_help(name: str) -> str:
     """What is in a family, in a sentence."""
     return " ".join((FAMILIES[name].__doc__ or "").split()).rstrip(".")
 
