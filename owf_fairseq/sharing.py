@@ -101,7 +101,7 @@ def sandwich(n: int) -> Pattern:
 
 
 @pattern("last")
-def last(n: int) -> Pattern:
+def all_but_last(n: int) -> Pattern:
     """One block for all layers but the last, which has its own."""
     return [int(0 < layer == n - 1) for layer in range(n)]
 

@@ -51,7 +51,7 @@ def number(value: float | None, decimals: int = 0) -> str:
     return "-" if value is None else f"{value:,.{decimals}f}"
 
 
-def numbers(values: int | list[int] | None) -> str:
+def joined_numbers(values: int | list[int] | None) -> str:
     """A number, or several with spaces between them, as a cell; ``-`` for none."""
     return " ".join(map(number, values)) if isinstance(values, list) else number(values)
 
