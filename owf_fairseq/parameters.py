@@ -20,7 +20,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import FLAG_DEFAULTS, flag_name
+from owf_fairseq.flags import FLAG_DEFAULTS, flag_name, joined
 from owf_fairseq.sharing import ARCHS, LARGEST_VOCABULARY, arch_name, is_decoder_only
 
 BLOCKS = (
@@ -135,7 +135,8 @@ def words_and_flags(arch: str, tokens: Sequence[str]) -> tuple[list[str], list[s
     Raises:
         InputError: a value of the wrong type.
     """
-    _, others = FlagParser(arch).parse_known_args(list(tokens))
+    tokens = joined(tokens)
+    _, others = FlagParser(arch).parse_known_args(tokens)
     unknown = [token for token in others if token.startswith("-")]
     values = {value for flag, value in zip(tokens, tokens[1:], strict=False) if flag in unknown}
     words = [token for token in others if token not in {*unknown, *values}]
@@ -165,7 +166,7 @@ def given_flags(arch: str, flags: Flags) -> dict[str, Any]:
         by_name = {name.lstrip("-").replace("-", "_"): value for name, value in flags.items()}
         wrong = [flag_name(name) for name in by_name if name not in parser.dests()]
     else:
-        by_name = vars(parser.parse_known_args(list(flags))[0])
+        by_name = vars(parser.parse_known_args(joined(flags))[0])
         words, _, wrong = words_and_flags(arch, flags)
     if wrong or words:
         raise InputError([*(unknown_flag(flag, parser.option_strings()) for flag in wrong), *map(unknown_arch, words)])
@@ -271,7 +272,7 @@ def _matching_ffn_dim(model: torch.nn.Module, total: int, individual_total: int)
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 growing += parameter.numel()
-                slope += parameter.numel() // layer.fc1.out_features
+                slope += parameter.numel() // layer.fc1.out_features  # type: ignore[union-attr]
     room = individual_total - (total - growing)
     return round(room / slope) if slope else None
 

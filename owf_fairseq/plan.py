@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.flag_checks import (
@@ -39,12 +39,12 @@ class Plan:
     @property
     def shares(self) -> bool:
         """Whether any block serves more than one layer."""
-        return any(number_of_blocks(pattern) < len(pattern) - pattern.count(None) for pattern in self._patterns)
+        return any(number_of_blocks(pattern) < len(pattern) - pattern.count(None) for pattern in self.patterns)
 
     @property
     def is_vanilla(self) -> bool:
         """Whether every layer has blocks of its own, and all of them."""
-        return not self.shares and not any(None in pattern for pattern in self._patterns)
+        return not self.shares and not any(None in pattern for pattern in self.patterns)
 
     @property
     def ffn_users(self) -> list[list[int]]:
@@ -52,7 +52,8 @@ class Plan:
         return users(self.ffn)
 
     @property
-    def _patterns(self) -> tuple[Pattern, ...]:
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Those of FFNs, of the encoder's and the decoder's self-attention, and of cross-attention."""
         return (self.ffn, self.encoder_self_attn, self.decoder_self_attn, self.decoder_cross_attn)
 
 
@@ -103,6 +104,8 @@ def make_plan(args: HasFlags) -> Plan:
         decoder_cross_attn=patterns["decoder_cross_attn"],
         per_layer=_per_layer(args, problems),
     )
+    if all(len(layers) == 1 for layers in plan.ffn_users):
+        plan = replace(plan, per_layer=PerLayer())  # an FFN of one layer is that layer's own anyway
     if not problems:
         problems += _rank_too_high(args, plan) + _source_not_read(args, plan)
     problems += unsupported(args, vanilla=plan.is_vanilla, shares=plan.shares, terms=plan.per_layer.changes_weights)

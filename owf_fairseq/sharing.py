@@ -103,7 +103,7 @@ def sandwich(n: int) -> Pattern:
 @pattern("last")
 def last(n: int) -> Pattern:
     """One block for all layers but the last, which has its own."""
-    return [0] * (n - 1) + [min(1, n - 1)]
+    return [int(0 < layer == n - 1) for layer in range(n)]
 
 
 @pattern("middle", counted=True)

@@ -51,6 +51,11 @@ def number(value: float | None, decimals: int = 0) -> str:
     return "-" if value is None else f"{value:,.{decimals}f}"
 
 
+def numbers(values: int | list[int] | None) -> str:
+    """A number, or several with spaces between them, as a cell; ``-`` for none."""
+    return " ".join(map(number, values)) if isinstance(values, list) else number(values)
+
+
 def with_deviation(mean: float, deviation: float | None, decimals: int = 1) -> str:
     """``110.8 ± 1.2`` as a cell; without the deviation where there is none, as of a single run."""
     return number(mean, decimals) + ("" if deviation is None else f" ± {number(deviation, decimals)}")

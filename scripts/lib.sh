@@ -33,9 +33,9 @@ command_not_found_handle() {
 }
 
 # split_words "$@": $NAMES, the words before the first flag, without folder and .yaml; $MODELS, NAME=RUN/NAME for each;
-# and $FLAGS, the rest.
+# $FLAGS, the rest; and $NOTES, flags of `owf report`: what it is to say of the training text.
 split_words() {
-  NAMES=() MODELS=()
+  NAMES=() MODELS=() NOTES=()
   while [ $# -gt 0 ] && [[ $1 != -* ]]; do
     NAMES+=("$(basename "$1" .yaml)")
     shift
@@ -43,6 +43,8 @@ split_words() {
   for name in "${NAMES[@]}"; do MODELS+=("$name=$RUN/$name"); done
   # shellcheck disable=SC2034  # the scripts read it
   FLAGS=("$@")
+  # shellcheck disable=SC2034
+  [ ! -e "$RUN/raw/notes.txt" ] || mapfile -t NOTES < <(sed 's/^/--note=/' "$RUN/raw/notes.txt")
   [ ${#NAMES[@]} -gt 0 ] || usage_error "name at least one model, before all flags; see --help"
 }
 
@@ -80,11 +82,14 @@ find_python() {
   usage_error "no Python 3.10, 3.11 or 3.12 found: install one, or name it: PYTHON=/path/to/python3.11 bash $0"
 }
 
+# constraints: the file of tested versions for this machine's GPUs.
+constraints() { "$VENV/bin/python" "$ROOT/owf_fairseq/doctor/gpus.py"; }
+
 # ensure_venv [EXTRAS]: makes the virtual environment and installs the checkout into it, with the tested versions.
-# Does nothing when that was done before with the same pyproject.toml and constraints.txt.
+# Does nothing when that was done before with the same pyproject.toml and constraints.
 ensure_venv() {
   local mark=$VENV/.installed${1:+-$1} python start=$SECONDS state
-  state=$(cat "$ROOT/pyproject.toml" "$ROOT/constraints.txt" | cksum)
+  state=$(cat "$ROOT/pyproject.toml" "$ROOT"/constraints*.txt | cksum)
   if [ "$(head -n 1 "$mark" 2>/dev/null)" = "$state" ]; then
     say "installed in $VENV (took $(minutes "$(tail -n 1 "$mark")"))"
     return
@@ -100,8 +105,8 @@ ensure_venv() {
     11 | 12) ;;
     *) fail "$VENV must have Python 3.10, 3.11 or 3.12 that runs: remove the folder, and it is made again" ;;
   esac
-  say "installing into $VENV"
-  "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/constraints.txt" -e "$ROOT${1:+[$1]}"
+  say "installing into $VENV, with the versions of $(constraints)"
+  "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/$(constraints)" -e "$ROOT${1:+[$1]}"
   printf '%s\n' "$state" $((SECONDS - start)) >"$mark.tmp"
   mv "$mark.tmp" "$mark"
   say "installation: $(minutes $((SECONDS - start)))"

@@ -9,9 +9,9 @@
 #
 # Flags: those of `owf reproduce`, and fairseq-train's: see `owf reproduce --help`; --dry-run prints the commands alone.
 # Environment: RUN, the run's folder (runs/DATASET, or runs/quickstart-SOURCE-TARGET); LOCAL, a folder to take the text
-# from, and fetch nothing; LIMIT, training pairs to keep; VOCAB_SIZE of the segmentation (the dataset's); SOURCE, TARGET,
-# languages of quickstart (en, de); LANGUAGES of multilingual, with spaces between (its ten); PREPARED=yes: text and data
-# are there already
+# from, and fetch nothing; LIMIT, training pairs to keep; WITHOUT, corpora to leave out, with spaces between; VOCAB_SIZE of
+# the segmentation (the dataset's); SOURCE, TARGET, languages of quickstart (en, de); LANGUAGES of multilingual, with
+# spaces between (its ten); PREPARED=yes: text and data are there already
 #
 # It can be interrupted and started again.
 
@@ -32,7 +32,8 @@ export RUN=${RUN:-$ROOT/runs/${DATASET:-}} SOURCE TARGET
 {
   owf reproduce "$@" "${words[@]}" --run "$RUN" --dry-run >/dev/null # what is wrong shows before anything is fetched
   if [ -z "${PREPARED:-}" ] && [[ " $* " != *" --dry-run "* ]]; then
-    bash "$ROOT/scripts/$DATASET/download.sh" ${LIMIT:+--limit "$LIMIT"}
+    read -ra without <<<"${WITHOUT:-}"
+    bash "$ROOT/scripts/$DATASET/download.sh" ${LIMIT:+--limit "$LIMIT"} "${without[@]/#/--without=}"
     bash "$ROOT/scripts/$DATASET/preprocess.sh" ${VOCAB_SIZE:+--vocab-size "$VOCAB_SIZE"}
   fi
   exec owf reproduce "$@" "${words[@]}" --run "$RUN"

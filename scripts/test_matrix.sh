@@ -24,7 +24,7 @@ run_stack() {
   if [ "$name" = fixed ] && "$VENV/bin/python" -m pip show -q ve-fairseq 2>/dev/null; then
     # the requirement of this platform is another build of the same files: each would overwrite the other's
     "$VENV/bin/python" -m pip uninstall -q -y ve-fairseq fairseq-fixed
-    "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/constraints.txt" fairseq-fixed==0.12.3.1
+    "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input -c "$ROOT/$(constraints)" fairseq-fixed==0.12.3.1
   fi
   (cd "$ROOT" && "$VENV/bin/owf" doctor && "$VENV/bin/python" -m pytest "$@")
 }

@@ -83,6 +83,20 @@ def untied_flags(args: Namespace) -> list[str]:
     return flags
 
 
+def _ffn(weights: dict[str, torch.Tensor], layer: str, x: torch.Tensor) -> torch.Tensor:
+    """FFN of a layer with its own terms, written out: fc2(relu(fc1(x)))."""
+
+    def linear(name: str, x: torch.Tensor) -> torch.Tensor:
+        if f"{name}.scale" in weights:
+            x = x * weights[f"{name}.scale"]
+        y = F.linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
+        if f"{name}.lora_a" in weights:
+            y = y + (x @ weights[f"{name}.lora_a"].T) @ weights[f"{name}.lora_b"].T
+        return y
+
+    return linear(f"{layer}.fc2", linear(f"{layer}.fc1", x).relu())
+
+
 def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Tensor:
     """The Transformer, post-norm or pre-norm, from its weights, in plain PyTorch: (B, T, V).
 
@@ -110,16 +124,15 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
         probabilities = scores.masked_fill(hidden, float("-inf")).softmax(-1)
         return linear(f"{name}.out_proj", (probabilities @ v).transpose(1, 2).flatten(2))
 
-    def ffn(layer: str, x: torch.Tensor) -> torch.Tensor:
-        return linear(f"{layer}.fc2", linear(f"{layer}.fc1", x).relu())
-
     def sublayer(pre_norm: bool, norm: str, x: torch.Tensor, function: Any) -> torch.Tensor:
         return x + function(layer_norm(norm, x)) if pre_norm else layer_norm(norm, x + function(x))
 
     def embed(stack: str, tokens: torch.Tensor) -> torch.Tensor:
         module = getattr(model, stack)
         embedded = weights[f"{stack}.embed_tokens.weight"][tokens] * cfg.encoder.embed_dim**0.5
-        return embedded + module.embed_positions(tokens).double()
+        embedded = embedded + module.embed_positions(tokens).double()
+        name = f"{stack}.layernorm_embedding"
+        return layer_norm(name, embedded) if f"{name}.weight" in weights else embedded
 
     def run(
         stack: str, x: torch.Tensor, hidden: torch.Tensor, memory: Any = None, memory_hidden: Any = None
@@ -127,13 +140,14 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
         part = getattr(cfg, stack)
         for number in range(part.layers):
             layer = f"{stack}.layers.{number}"
-            x = sublayer(
-                part.normalize_before,
-                f"{layer}.self_attn_layer_norm",
-                x,
-                lambda h, layer=layer: attention(f"{layer}.self_attn", part.attention_heads, h, h, hidden),
-            )
-            if memory is not None:
+            if f"{layer}.self_attn.out_proj.weight" in weights:
+                x = sublayer(
+                    part.normalize_before,
+                    f"{layer}.self_attn_layer_norm",
+                    x,
+                    lambda h, layer=layer: attention(f"{layer}.self_attn", part.attention_heads, h, h, hidden),
+                )
+            if f"{layer}.encoder_attn.out_proj.weight" in weights:
                 x = sublayer(
                     part.normalize_before,
                     f"{layer}.encoder_attn_layer_norm",
@@ -144,7 +158,10 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
                 )
             if f"{layer}.fc1.weight" in weights:
                 x = sublayer(
-                    part.normalize_before, f"{layer}.final_layer_norm", x, lambda h, layer=layer: ffn(layer, h)
+                    part.normalize_before,
+                    f"{layer}.final_layer_norm",
+                    x,
+                    lambda h, layer=layer: _ffn(weights, layer, h),
                 )
         return layer_norm(f"{stack}.layer_norm", x) if part.normalize_before else x
 
@@ -155,6 +172,55 @@ def reference_logits(model: torch.nn.Module, batch: dict[str, Any]) -> torch.Ten
     memory = run("encoder", embedded, source_padding)
     x = run("decoder", embed("decoder", target), future | target.eq(PAD)[:, None, None, :], memory, source_padding)
     return F.linear(x, weights["decoder.output_projection.weight"])
+
+
+def one_stack_reference_logits(
+    model: Any, weights: dict[str, torch.Tensor], source: torch.Tensor, target: torch.Tensor, restart: bool = False
+) -> torch.Tensor:
+    """Logits (T, V) of a decoder-only model for one sentence: source ++ target in one sequence, with one mask."""
+    cfg = model.cfg
+    tokens = torch.cat([source, target])
+    length, prefix = len(tokens), len(source)
+    hidden = torch.ones(length, length).triu(1).bool()
+    hidden[:prefix, :prefix] = False  # the source sees all of the source
+    positions = torch.arange(length)
+    if restart:
+        positions = torch.cat([torch.arange(prefix), torch.arange(len(target))])
+    # fairseq's sinusoids start behind the number of the padding symbol
+    numbered = model.decoder.embed_positions(torch.full((1, length), EOS))[0].double()
+    x = weights["decoder.embed_tokens.weight"][tokens] * cfg.decoder.embed_dim**0.5 + numbered[positions]
+
+    def norm(name, x):
+        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def linear(name, x):
+        return F.linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def attention(name, x):
+        heads = cfg.decoder.attention_heads
+        q, k, v = (linear(f"{name}.{part}_proj", x).unflatten(-1, (heads, -1)).transpose(0, 1) for part in "qkv")
+        scores = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
+        return linear(f"{name}.out_proj", (scores.softmax(-1) @ v).transpose(0, 1).flatten(1))
+
+    def sublayer(name, x, function):
+        if cfg.decoder.normalize_before:
+            return x + function(norm(name, x))
+        return norm(name, x + function(x))
+
+    if "decoder.layernorm_embedding.weight" in weights:
+        x = norm("decoder.layernorm_embedding", x)
+    for number in range(cfg.decoder.layers):
+        layer = f"decoder.layers.{number}"
+        if f"{layer}.self_attn.out_proj.weight" in weights:
+            x = sublayer(f"{layer}.self_attn_layer_norm", x, lambda h, layer=layer: attention(f"{layer}.self_attn", h))
+        if f"{layer}.fc1.weight" in weights:
+            x = sublayer(
+                f"{layer}.final_layer_norm",
+                x,
+                lambda h, layer=layer: _ffn(weights, layer, h),
+            )
+    x = norm("decoder.layer_norm", x) if cfg.decoder.normalize_before else x
+    return F.linear(x[prefix:], weights["decoder.output_projection.weight"])
 
 
 def checkpoint_of(model: torch.nn.Module, args: Namespace, updates: int = 7) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from fairseq_for_tests import REPOSITORY
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from owf_fairseq.doctor.doctor import LAST_TORCH_FOR_V100, OLDEST_TORCH, problems, recommended_fairseq
+from owf_fairseq.doctor.doctor import OLDEST_TORCH, problems, recommended_fairseq
+from owf_fairseq.doctor.gpus import CONSTRAINTS, LAST_TORCH_FOR_V100, OLDER_GPUS_CONSTRAINTS
 from owf_fairseq.doctor.installation import FAIRSEQ_DISTRIBUTIONS, OPTIONAL_PARTS, REQUIRED_PARTS, Facts
 
 if sys.version_info >= (3, 11):
@@ -20,16 +21,21 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-
 EXTRAS = PROJECT["optional-dependencies"]
 REQUIREMENTS = [Requirement(line) for line in PROJECT["dependencies"]]
 ALL_REQUIREMENTS = REQUIREMENTS + [Requirement(line) for lines in EXTRAS.values() for line in lines]
-CONSTRAINTS = [
-    Requirement(line)
-    for line in (REPOSITORY / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-]
 PYTHONS = SpecifierSet(PROJECT["requires-python"])
 MINORS = [minor for minor in range(6, 20) if f"3.{minor}.1" in PYTHONS]
 PLATFORMS = [("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64"), ("Darwin", "x86_64")]
 INSTALLATION = "docs/installation.md"
 FAIRSEQS = {each.name: str(each.specifier).removeprefix("==") for each in REQUIREMENTS if "fairseq" in each.name}
+
+
+def read_constraints(name):
+    """The versions of a file, and of those that it names."""
+    for line in text(name).splitlines():
+        if line.startswith("-c "):
+            yield from read_constraints(line.removeprefix("-c "))
+        elif line and not line.startswith("#"):
+            yield Requirement(line)
+
 
 each_environment = pytest.mark.parametrize(
     ("minor", "platform", "machine"), [(minor, *place) for minor in MINORS for place in PLATFORMS]
@@ -59,10 +65,11 @@ def test_the_doctor_recommends_the_fairseq_that_is_required(minor, platform, mac
     assert recommended_fairseq(facts) == f"{required.name}{required.specifier}"
 
 
+@pytest.mark.parametrize("constraints", [CONSTRAINTS, OLDER_GPUS_CONSTRAINTS])
 @each_environment
-def test_the_constraints_pin_what_is_required(minor, platform, machine):
+def test_the_constraints_pin_what_is_required(minor, platform, machine, constraints):
     pinned = {}
-    for each in applying(CONSTRAINTS, minor, platform, machine):
+    for each in applying(list(read_constraints(constraints)), minor, platform, machine):
         [version] = each.specifier
         assert version.operator == "=="
         assert each.name not in pinned
@@ -75,6 +82,16 @@ def test_the_constraints_pin_what_is_required(minor, platform, machine):
     assert (pinned["hydra-core"], pinned["omegaconf"]) == hydra
 
 
+def test_the_constraints_differ_in_torch_only():
+    usual, older = (
+        dict(str(each).split("==") for each in read_constraints(name) if not each.marker)
+        for name in (CONSTRAINTS, OLDER_GPUS_CONSTRAINTS)
+    )
+    assert {name for name in {**usual, **older} if usual.get(name) != older.get(name)} == {"torch", "torchaudio"}
+    assert older["torch"] == older["torchaudio"] == LAST_TORCH_FOR_V100
+    assert f"pip install -c {OLDER_GPUS_CONSTRAINTS} ." in text(INSTALLATION)
+
+
 def test_the_doctor_knows_the_oldest_torch():
     [torch] = [each for each in REQUIREMENTS if each.name == "torch"]
     assert str(torch.specifier) == f">={OLDEST_TORCH}"
@@ -84,7 +101,7 @@ def test_the_builds_of_fairseq_have_one_version_everywhere():
     assert set(FAIRSEQS) == set(FAIRSEQ_DISTRIBUTIONS)
     names = "|".join(sorted(FAIRSEQS, key=len, reverse=True))
     files = (
-        *(INSTALLATION, "constraints.txt", "scripts/lib.sh", "scripts/test_matrix.sh"),
+        *(INSTALLATION, "constraints-common.txt", "scripts/lib.sh", "scripts/test_matrix.sh"),
         "owf_fairseq/doctor/doctor.py",
     )
     # `fairseq` 0.12.2, fairseq==0.12.2, or with a line break in a comment between the two

@@ -220,7 +220,7 @@ def _differences(first: _Contents, other: _Contents) -> list[str]:
     here = f"{other.file} differs from {first.file}: "
     if other.arch != first.arch:
         return [here + f"its arch is {other.arch}, not {first.arch}"]
-    if other.plan != first.plan:
+    if other.plan.patterns != first.plan.patterns:
         return [here + "other blocks are shared or dropped"]
     for name, value in first.flags.items():
         if other.flags[name] != value:

@@ -6,6 +6,7 @@ import copy
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -25,11 +26,11 @@ from owf_fairseq.checkpoints.stored_model import (
 )
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.fingerprint import known_data
-from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, flag_name
+from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, as_text, flag_name
 from owf_fairseq.models.tied_weights import tied_names
 from owf_fairseq.parameters import given_flags, unknown_arch
 from owf_fairseq.plan import make_plan
-from owf_fairseq.sharing import ARCHS, SIZES, arch_name, is_decoder_only
+from owf_fairseq.sharing import ARCHS, SIZES, Pattern, arch_name, is_decoder_only, pattern_text
 
 COMMAND = "owf convert"
 _WIDTHS = ("encoder_ffn_embed_dim", "decoder_ffn_embed_dim")
@@ -171,17 +172,35 @@ def _untied(source: StoredModel, kept: dict[str, Any], *, plain: bool) -> Namesp
     )
     arch = "transformer" if plain else arch_name(size, "individual")
     args = Namespace(**{**kept, **FLAG_DEFAULTS, "arch": arch, "_name": arch})  # _name is among our flags' fields
-    for name in PATTERN_FLAGS:
-        if getattr(source.args, name) == "none" and not plain:
-            setattr(args, name, "none")
     first_of_decoder = source.args.encoder_layers
-    for name, pattern in zip(
-        _WIDTHS, (source.plan.ffn[:first_of_decoder], source.plan.ffn[first_of_decoder:]), strict=True
-    ):
-        unused = plain and all(number is None for number in pattern)
-        setattr(args, name, _ADDED_WIDTH if unused else getattr(source.args, name))
+    ffn = {"encoder": source.plan.ffn[:first_of_decoder], "decoder": source.plan.ffn[first_of_decoder:]}
+    widths = {
+        "encoder": source.plan.ffn_widths[:first_of_decoder],
+        "decoder": source.plan.ffn_widths[first_of_decoder:],
+    }
+    for name in () if plain else PATTERN_FLAGS:
+        stack, _, kind = name.partition("_")
+        setattr(args, name, _as_individual(ffn[stack] if kind == "ffn" else getattr(source.plan, name)))
+    for stack, name in zip(("encoder", "decoder"), _WIDTHS, strict=True):
+        used = [width for width in widths[stack] if width]
+        # plain fairseq has one width for all: the widest
+        setattr(args, name, max(used, default=_ADDED_WIDTH if plain else getattr(source.args, name)))
+        if len(set(used)) > 1 and not plain:
+            setattr(args, f"{stack}_ffn_widths", as_text(used))
+    if source.args.decoder_only:
+        args.encoder_ffn_embed_dim = args.decoder_ffn_embed_dim  # which fairseq reads of every model
     ARCH_CONFIG_REGISTRY[arch](args)
     return args
+
+
+def _as_individual(pattern: Pattern) -> str:
+    """A block for every layer that has one."""
+    if None not in pattern:
+        return "individual"
+    if pattern.count(None) == len(pattern):
+        return "none"
+    blocks = count()
+    return pattern_text([None if number is None else next(blocks) for number in pattern])
 
 
 def _history(state: dict[str, Any]) -> dict[str, Any]:

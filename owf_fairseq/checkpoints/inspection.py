@@ -34,7 +34,7 @@ class Inspection:
             the norm.
         blocks: for each kind of block the number of the block that every layer uses, None where it is dropped.
         one_ffn_for_both_stacks: whether the decoder's block is the encoder's.
-        widths: d_ff of the encoder's and the decoder's FFNs, None where all are dropped.
+        widths: d_ff of the encoder's and the decoder's FFNs, None where all are dropped, a list where they differ.
         parameters: their number, a shared tensor once.
         dtypes: how the weights are stored.
         flags: of the model, where they differ from the arch's defaults.
@@ -58,7 +58,7 @@ class Inspection:
     norm: dict[str, str]
     blocks: dict[str, Pattern]
     one_ffn_for_both_stacks: bool
-    widths: dict[str, int | None]
+    widths: dict[str, int | list[int] | None]
     parameters: int
     dtypes: list[str]
     flags: dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from owf_fairseq.checkpoints.naming import named_arch
 from owf_fairseq.checkpoints.stored_model import StoredModel, differing_flags, typed
-from owf_fairseq.plan import make_plan
+from owf_fairseq.plan import Plan, make_plan
 from owf_fairseq.sharing import configuration_of
 
 
@@ -23,7 +23,8 @@ class ModelFacts:
         flags: where it differs from the arch's defaults, as they are typed; of an ensemble's first model.
         parameters: of all models, a shared tensor once.
         layers: by stack, of the first model.
-        ffn_dims: d_ff by stack, None where a stack has no FFN; of the first model.
+        ffn_dims: d_ff by stack, None where a stack has no FFN, a list of one for each FFN where they differ; of the
+            first model.
     """
 
     arch: str
@@ -31,7 +32,7 @@ class ModelFacts:
     flags: tuple[str, ...]
     parameters: int
     layers: dict[str, int]
-    ffn_dims: dict[str, int | None]
+    ffn_dims: dict[str, int | list[int] | None]
 
     def as_json(self) -> dict[str, Any]:
         """Its fields, by their names."""
@@ -62,7 +63,15 @@ def facts_of_flags(models: Sequence[tuple[Namespace, str]], parameters: int) -> 
         parameters,
         {stack: len(pattern) for stack, pattern in ffn.items()},
         {
-            stack: None if set(pattern) <= {None} else getattr(args, f"{stack}_ffn_embed_dim")
-            for stack, pattern in ffn.items()
+            "encoder": _ffn_dim(plan, 0, args.encoder_layers),
+            "decoder": _ffn_dim(plan, args.encoder_layers, len(plan.ffn)),
         },
     )
+
+
+def _ffn_dim(plan: Plan, first: int, end: int) -> int | list[int] | None:
+    """d_ff of the FFNs of some layers: of each, in the order of their first use, where they differ."""
+    by_block = dict(zip(plan.ffn[first:end], plan.ffn_widths[first:end], strict=True))
+    by_block.pop(None, None)
+    widths = list(by_block.values())
+    return widths if len(set(widths)) > 1 else next(iter(widths), None)

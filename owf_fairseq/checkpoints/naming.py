@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS
+from owf_fairseq.flags import FLAG_DEFAULTS
 from owf_fairseq.plan import make_plan
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, wide_ffn_dim
 
-_INDIVIDUAL = {name: FLAG_DEFAULTS[name] for name in (*PATTERN_FLAGS, "share_encoder_decoder_ffn")}
+_PLAIN = {name: default for name, default in FLAG_DEFAULTS.items() if name not in ("_name", "ffn_layer_norm")}
 
 
 def named_arch(args: Namespace, arch: str) -> str | None:
@@ -27,8 +27,13 @@ def named_arch(args: Namespace, arch: str) -> str | None:
     if arch not in ARCHS:
         return None
     size = ARCHS[arch][0]
-    width = getattr(args, f"{SIZES[size].stacks[0]}_ffn_embed_dim")
     plan = make_plan(args)
+    of_stack = {"encoder": plan.ffn_widths[: args.encoder_layers], "decoder": plan.ffn_widths[args.encoder_layers :]}
+    # one width for a stack, as all named archs have it; a list of different ones is no candidate's
+    widths = {f"{stack}_ffn_embed_dim": max(of_stack[stack], default=0) for stack in of_stack}
+    width = widths[f"{SIZES[size].stacks[0]}_ffn_embed_dim"]
+    given = {**vars(args), **_PLAIN, "ffn_per_layer": "norm" if plan.per_layer.norm else ""}
+    given |= {name: largest for name, largest in widths.items() if largest}
     wide = wide_ffn_dim(SIZES[size].ffn_dim, args.encoder_layers, args.decoder_layers)
     found = None
     for name in ARCHS:
@@ -36,7 +41,7 @@ def named_arch(args: Namespace, arch: str) -> str | None:
             continue
         configuration = configuration_of(name)
         try:
-            same = make_plan(Namespace(**{**vars(args), **_INDIVIDUAL, **configuration.flags})) == plan
+            same = make_plan(Namespace(**{**given, **configuration.flags})) == plan
         except InputError:  # the layers do not allow it
             continue
         if same and configuration.wide and width == wide:

@@ -20,7 +20,7 @@ from torch import Tensor
 from owf_fairseq.checkpoints.checkpoint import PathLike, read_checkpoint
 from owf_fairseq.checkpoints.recorded_flags import check_recorded_flags
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import flag_name
+from owf_fairseq.flags import as_words, flag_name
 from owf_fairseq.models import OwfTransformerModel
 from owf_fairseq.models.tied_weights import with_all_names
 from owf_fairseq.models.transformer import SharingModel, set_defaults
@@ -312,4 +312,6 @@ def differing_flags(args: Namespace, arch: str) -> dict[str, Any]:
 
 def typed(flags: Mapping[str, Any]) -> list[str]:
     """Flags as they are typed: ``--share-all-embeddings``, ``--encoder-ffn cycle-2``."""
-    return [flag_name(name) + ("" if value is True else f" {value}") for name, value in flags.items()]
+    return [
+        " ".join(as_words(flag_name(name), *([] if value is True else [str(value)]))) for name, value in flags.items()
+    ]

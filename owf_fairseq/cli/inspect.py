@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from owf_fairseq.tables import numbers
+
 if TYPE_CHECKING:
     from owf_fairseq.checkpoints.inspection import Inspection
 
@@ -63,7 +65,7 @@ def lines(found: Inspection) -> list[tuple[str, str]]:
     for block, pattern in found.blocks.items():
         stack, _, kind = block.partition(" ")
         width = found.widths[stack] if kind == "FFN" else None
-        note = f"   d_ff {width:,}" if width is not None else ""
+        note = f"   d_ff {numbers(width)}" if width is not None else ""
         if block == "decoder FFN" and found.one_ffn_for_both_stacks:
             note += ", the encoder's"
         facts.append((block, block_numbers(pattern) + note))

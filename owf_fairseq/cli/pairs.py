@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lines", type=int, metavar="N", help="stop with an error if there are not N pairs to read")
     parser.add_argument("--drop-empty", action="store_true", help="leave out pairs with an empty side")
     parser.add_argument("--max-words", type=int, metavar="N", help="leave out pairs with a side of more than N words")
+    parser.add_argument("--json", metavar="FILE", help="also write how many pairs of each corpus were read and written")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from owf_fairseq.data.pairs import Rules, copy_pairs
 
     rules = Rules(args.limit, args.lines, args.drop_empty, args.max_words)
-    copied = copy_pairs(args.input, tuple(args.output), rules, args.overwrite)
+    copied = copy_pairs(args.input, tuple(args.output), rules, args.overwrite, args.json)
     if copied is None:
         return 0
     left_out = f" ({copied.empty} with an empty side, {copied.long} too long)" if copied.empty + copied.long else ""

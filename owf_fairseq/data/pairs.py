@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import IO
+from typing import IO, Any
 
 from owf_fairseq.errors import InputError, too_small
 from owf_fairseq.files.job import Job, OutputFile
 from owf_fairseq.files.lines import PathLike, decode_line, unreadable, without_ends
-from owf_fairseq.files.outputs import output_file
+from owf_fairseq.files.outputs import output_file, write_output
 from owf_fairseq.files.visible import MARK, is_blank
 from owf_fairseq.progress import Progress
 
@@ -23,6 +24,9 @@ FilePair = tuple[PathLike, PathLike]
 _GZIP = b"\x1f\x8b"
 _REPORT = 20_000
 """Pairs between two looks at the progress."""
+
+COUNTS_KIND = "owf pairs"
+"""Marks the JSON of ``--json``."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,37 @@ class Rules:
 
 @dataclass
 class Copied:
-    """What `copy_pairs` did: pairs that it read, wrote, and left out because a side was empty or too long."""
+    """What `copy_pairs` did: pairs that it read, wrote, and left out because a side was empty or too long.
+
+    Attributes:
+        corpora: the same of each corpus that it looked at, in their order.
+    """
 
     read: int = 0
     written: int = 0
     empty: int = 0
     long: int = 0
+    corpora: list[Copied] = field(default_factory=list, compare=False)
+
+    def as_json(self, inputs: Sequence[FilePair]) -> str:
+        """With the files of each corpus; one that the limit spared has no pairs."""
+        unread = [Copied()] * (len(inputs) - len(self.corpora))
+        corpora = [
+            {"source": os.fspath(source), "target": os.fspath(target), **part._counts()}
+            for (source, target), part in zip(inputs, [*self.corpora, *unread], strict=True)
+        ]
+        return json.dumps({"kind": COUNTS_KIND, **self._counts(), "corpora": corpora}, indent=1)
+
+    def _counts(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "corpora"}
 
 
 def copy_pairs(
-    inputs: Sequence[FilePair], outputs: FilePair, rules: Rules = Rules(), overwrite: bool = False
+    inputs: Sequence[FilePair],
+    outputs: FilePair,
+    rules: Rules = Rules(),
+    overwrite: bool = False,
+    counts: PathLike | None = None,
 ) -> Copied | None:
     """Copy parallel text, of one corpus or of several after each other.
 
@@ -76,6 +101,7 @@ def copy_pairs(
         outputs: the two files to write, as plain text.
         rules: which pairs are copied.
         overwrite: replace outputs that exist.
+        counts: a file that gets what is returned, as JSON.
 
     Returns:
         What was done; None if it was done before, with the same rules and files.
@@ -85,7 +111,7 @@ def copy_pairs(
             have the same number of lines: it names the file and the line.
     """
     names = {f"--{name.replace('_', '-')}": value for name, value in vars(rules).items()}
-    written = [OutputFile("--output", path) for path in outputs]
+    written = [*(OutputFile("--output", path) for path in outputs), OutputFile("--json", counts, COUNTS_KIND)]
     job = Job("owf pairs", names, {"--input": [path for pair in inputs for path in pair]}, written, overwrite=overwrite)
     if job.is_done():
         return None
@@ -107,20 +133,28 @@ def copy_pairs(
             raise InputError(f"{texts} have {copied.read} pairs, but must have {rules.lines}: they are not complete")
         if not copied.written:
             raise InputError(f"no pair of sentences in {texts}")
+        if counts is not None:
+            write_output("--json", counts, copied.as_json(inputs).split("\n"))
     job.note()
     return copied
 
 
 def _kept(inputs: Sequence[FilePair], rules: Rules, copied: Copied) -> Iterator[tuple[str, str]]:
     for pair in inputs:
+        part = Copied()
+        copied.corpora.append(part)
         for source, target in read_pairs(pair):
             copied.read += 1
+            part.read += 1
             if rules.drop_empty and (is_blank(source) or is_blank(target)):
                 copied.empty += 1
+                part.empty += 1
             elif rules.too_long(source) or rules.too_long(target):
                 copied.long += 1
+                part.long += 1
             elif copied.written != rules.limit:
                 copied.written += 1
+                part.written += 1
                 yield source, target
                 if copied.written == rules.limit and rules.lines is None:
                     return

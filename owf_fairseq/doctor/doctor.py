@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
+from owf_fairseq.doctor.gpus import LAST_TORCH_FOR_V100, OLDER_GPUS_CONSTRAINTS, needs_older_torch
 from owf_fairseq.doctor.installation import REQUIRED_PARTS, Facts
 
 OLDEST_TORCH = "2.4"
 
-LAST_TORCH_FOR_V100 = "2.10.0"
-"""The last torch whose wheel on PyPI runs on a V100 (sm_70).
-
-Read from the wheels for Linux: 2.10.0 is built with CUDA 12.8 for sm_70 and later; 2.11.0 and 2.13.0 are built with
-CUDA 13.0, which no longer knows sm_70, for sm_75 and later.
-"""
+OLDER_TORCH = f"torch=={LAST_TORCH_FOR_V100} torchaudio=={LAST_TORCH_FOR_V100}"
+HOW_FOR_OLDER_GPUS = (
+    f"{LAST_TORCH_FOR_V100} is the last torch for GPUs of the V100's age (CUDA 13 has dropped them): `pip install -c "
+    f"{OLDER_GPUS_CONSTRAINTS} .` in a checkout of this package, or `pip install {OLDER_TORCH}`"
+)
 
 
 def recommended_fairseq(facts: Facts) -> str:
@@ -74,7 +74,8 @@ def _torch_problems(facts: Facts) -> list[str]:
     if facts.torch_error:
         return [f"torch cannot be imported: {facts.torch_error}"]
     if facts.torch_version is None:
-        return ["torch is not installed: `pip install torch`"]
+        torch = OLDER_TORCH if needs_older_torch(facts.driver_gpus) else "torch"
+        return [f"torch is not installed: `pip install {torch}`"]
     if _release(facts.torch_version) < _release(OLDEST_TORCH):
         return [
             f"torch {facts.torch_version} is too old, {OLDEST_TORCH} or later is needed: `pip install --upgrade torch`"
@@ -90,11 +91,8 @@ def _gpu_problems(facts: Facts) -> list[str]:
         built = ", ".join(facts.torch_architectures) or "no GPU"
         message = f"the GPU {gpu.name} ({gpu.architecture}) cannot be used: torch {facts.torch_version} is for {built}"
         oldest = min((number for kind, number in map(_architecture, facts.torch_architectures)), default=0)
-        if gpu.capability == (7, 0) and oldest > 70:
-            message += (
-                f". {LAST_TORCH_FOR_V100} is the last torch for GPUs of the V100's age (CUDA 13 has dropped them): "
-                f"`pip install torch=={LAST_TORCH_FOR_V100}`"
-            )
+        if needs_older_torch([gpu]) and oldest > 70:
+            message += f". {HOW_FOR_OLDER_GPUS}"
         elif 10 * gpu.capability[0] + gpu.capability[1] < oldest:
             message += ". It is older than that: install an older torch, or use another GPU"
         else:
@@ -106,7 +104,11 @@ def _gpu_problems(facts: Facts) -> list[str]:
             if facts.torch_cuda
             else "is a build for CPUs"
         )
-        found.append(f"there is an NVIDIA driver, but torch sees no GPU: torch {facts.torch_version} {reason}")
+        message = f"there is an NVIDIA driver, but torch sees no GPU: torch {facts.torch_version} {reason}"
+        if needs_older_torch(facts.driver_gpus) and _release(facts.torch_version) > _release(LAST_TORCH_FOR_V100):
+            names = ", ".join(dict.fromkeys(f"{gpu.name} ({gpu.architecture})" for gpu in facts.driver_gpus))
+            message += f". The driver names {names}. {HOW_FOR_OLDER_GPUS}"
+        found.append(message)
     return found
 
 

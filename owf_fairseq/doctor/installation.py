@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from owf_fairseq import __version__
+from owf_fairseq.doctor.gpus import Gpu, driver_gpus
 from owf_fairseq.sharing import ARCHS
 
 FAIRSEQ_DISTRIBUTIONS = ("fairseq", "ve-fairseq", "fairseq-fixed")
@@ -25,24 +26,11 @@ FAIRSEQ_DISTRIBUTIONS = ("fairseq", "ve-fairseq", "fairseq-fixed")
 
 REQUIRED_PARTS = ("numpy", "sentencepiece", "sacrebleu")
 
-OPTIONAL_PARTS = {"unbabel-comet": "comet", "ctranslate2": "export", "matplotlib": "plot"}
+OPTIONAL_PARTS = {"unbabel-comet": "comet", "ctranslate2": "export", "matplotlib": "plot", "eflomal": "shortlist"}
 """Distributions that single subcommands need, and the extra of this package that installs each."""
 
 IMPORT_TIMEOUT_S = 300
 """Seconds that the imports may take; a cold disk needs a minute."""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A GPU: its name and its compute capability, (7, 0) for a V100."""
-
-    name: str
-    capability: tuple[int, int]
-
-    @property
-    def architecture(self) -> str:
-        """As torch names what it was built for: ``sm_70``."""
-        return f"sm_{self.capability[0]}{self.capability[1]}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +44,8 @@ class Facts:
         fairseq_location: the folder that ``import fairseq`` finds.
         torch_cuda: the CUDA version that torch was built with.
         torch_architectures: the GPUs that torch was built for: ``sm_70``, ``compute_90``, ...
+        gpus: that torch sees.
+        driver_gpus: that NVIDIA's driver knows, which torch may not see.
         nvidia_driver: whether the machine has NVIDIA's driver.
         plugin_locations: every copy of this package on the import path.
         archs, registered_archs: how many this package names, and how many fairseq knows.
@@ -73,6 +63,7 @@ class Facts:
     torch_cuda: str | None = None
     torch_architectures: tuple[str, ...] = ()
     gpus: tuple[Gpu, ...] = ()
+    driver_gpus: tuple[Gpu, ...] = ()
     nvidia_driver: bool = False
     plugin_version: str = ""
     plugin_locations: tuple[str, ...] = ()
@@ -109,6 +100,7 @@ def installation_facts() -> Facts:
         },
         "fairseq_location": next(iter(package_locations("fairseq")), None),
         "torch_version": _version("torch"),
+        "driver_gpus": driver_gpus(),
         "nvidia_driver": Path("/proc/driver/nvidia/version").exists(),
         "plugin_version": __version__,
         "plugin_locations": tuple(package_locations("owf_fairseq")),

@@ -1,17 +1,21 @@
 """A model of ours in CTranslate2's stock Transformer layers.
 
-CTranslate2 has no layer without an FFN. A dropped one is expressed exactly by an FFN that adds nothing:
+CTranslate2 has no layer without an FFN or attention. A dropped one is expressed exactly by one that adds nothing:
 
 - pre-norm, x + FFN(LN(x)): all weights are zero;
 - post-norm, LN(x + FFN(x)): the same, and the layer norm before it, which becomes this sublayer's input, changes places
   with it: the sublayer before gets the gain 1 and the bias 0, and the FFN the real ones. (A layer norm of a vector that
   is normalised already is the vector itself, up to the norm's epsilon: ``normalised_twice`` is what that costs.)
+
+What layers have of their own in a shared FFN is merged into its weights (``checkpoints.own_terms``); where that is a
+bias or a layer norm only, the weights are still one tensor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,7 @@ from ctranslate2.specs.model_spec import LayerSpec
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from owf_fairseq.checkpoints.own_terms import merged_weight
 from owf_fairseq.export.inexpressible import ACTIVATIONS
 
 _LARGE_TABLE = 2**20
@@ -59,8 +64,8 @@ class ModelConverter(Converter):
             activation=Activation[ACTIVATIONS[cfg.activation_fn]],
             layernorm_embedding=cfg.layernorm_embedding,
         )
-        self._set_stack(spec.encoder, self.model.encoder, cfg.max_source_positions, set_encoder_layer)
-        self._set_stack(spec.decoder, self.model.decoder, cfg.max_target_positions, set_decoder_layer)
+        self._set_stack(spec.encoder, self.model.encoder, cfg.max_source_positions)
+        self._set_stack(spec.decoder, self.model.decoder, cfg.max_target_positions)
         stock.set_linear(spec.decoder.projection, self.model.decoder.output_projection)
         spec.register_source_vocabulary(list(self.source.symbols))
         spec.register_target_vocabulary(list(self.target.symbols))
@@ -69,83 +74,131 @@ class ModelConverter(Converter):
         spec.config.decoder_start_token = spec.config.eos_token
         return spec
 
-    def _set_stack(
-        self, spec: LayerSpec, stack: Any, positions: int, set_layer: Callable[[LayerSpec, Any], None]
-    ) -> None:
+    def _set_stack(self, spec: LayerSpec, stack: Any, positions: int) -> None:
         """Everything of a stack; as many positions as fairseq lets a sentence have."""
         embeddings = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
         stock.set_embeddings(embeddings, stack.embed_tokens)
         spec.scale_embeddings = stack.embed_scale
         spec.position_encodings.encodings = position_encodings(stack.embed_positions, positions, self.half_positions)
-        for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
-            set_layer(layer_spec, layer)
         for name in ("layer_norm", "layernorm_embedding"):
             if getattr(stack, name) is not None:
                 stock.set_layer_norm(getattr(spec, name), getattr(stack, name))
+        before = spec.layernorm_embedding if stack.layernorm_embedding is not None else None
+        for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
+            for name in SUBLAYERS:
+                if hasattr(layer_spec, name):
+                    before = set_sublayer(getattr(layer_spec, name), layer, name, before)
 
 
-def set_encoder_layer(spec: LayerSpec, layer: Any) -> None:
-    """Self-attention and FFN."""
-    set_self_attention(spec, layer)
-    set_feed_forward(spec, layer, spec.self_attention.layer_norm, layer.self_attn_layer_norm)
+SUBLAYERS = {"self_attention": "self_attn", "attention": "encoder_attn", "ffn": "final"}
+"""CTranslate2's names of a layer's sublayers, in their order, and the beginning of fairseq's of their layer norms."""
 
 
-def set_decoder_layer(spec: LayerSpec, layer: Any) -> None:
-    """Self-attention, cross-attention and FFN."""
-    set_self_attention(spec, layer)
-    stock.set_multi_head_attention(spec.attention, layer.encoder_attn)
-    stock.set_layer_norm(spec.attention.layer_norm, layer.encoder_attn_layer_norm)
-    set_feed_forward(spec, layer, spec.attention.layer_norm, layer.encoder_attn_layer_norm)
+def layer_norm_of(layer: Any, name: str) -> nn.Module | None:
+    """The layer norm of one of a layer's ``SUBLAYERS``; None where the sublayer is dropped."""
+    norm: nn.Module | None = getattr(layer, f"{SUBLAYERS[name]}_layer_norm", None)
+    return norm
 
 
-def set_self_attention(spec: LayerSpec, layer: Any) -> None:
-    """What both kinds of layers begin with."""
-    stock.set_multi_head_attention(spec.self_attention, layer.self_attn, self_attention=True)
-    stock.set_layer_norm(spec.self_attention.layer_norm, layer.self_attn_layer_norm)
-
-
-def set_feed_forward(spec: LayerSpec, layer: Any, norm_before: LayerNormSpec, before: nn.Module) -> None:
-    """The layer's FFN, or one that adds nothing.
+def set_sublayer(spec: LayerSpec, layer: Any, name: str, before: LayerNormSpec | None) -> LayerNormSpec:
+    """Attention or FFN, or one that adds nothing.
 
     Args:
-        spec: of the layer. layer: ours.
-        norm_before: the layer norm of the sublayer before the FFN, as it is exported. before: as the model has it.
+        spec: of the sublayer. layer: ours. name: one of ``SUBLAYERS``.
+        before: the layer norm of the sublayer before, as it is exported; None at the start of a stack.
+
+    Returns:
+        The layer norm of this one.
     """
-    if layer.has_feed_forward:
-        stock.set_ffn(spec.ffn, layer)
-        return
+    norm = layer_norm_of(layer, name)
+    if norm is not None:
+        stock.set_layer_norm(spec.layer_norm, norm)
+        if name == "ffn":
+            set_feed_forward(spec, layer)
+        else:
+            attention = getattr(layer, SUBLAYERS[name])
+            stock.set_multi_head_attention(spec, attention, self_attention=name == "self_attention")
+        return spec.layer_norm
     dim = layer.embed_dim
-    shapes = ((spec.ffn.linear_0, _ZERO_FFN_WIDTH, dim), (spec.ffn.linear_1, dim, _ZERO_FFN_WIDTH))
-    for linear, rows, columns in shapes:
+    if name == "ffn":
+        shapes = [(_ZERO_FFN_WIDTH, dim), (dim, _ZERO_FFN_WIDTH)]
+        linears = [spec.linear_0, spec.linear_1]
+    else:  # queries, keys and values in one matrix, or queries apart; then the output
+        shapes = [(3 * dim, dim), (dim, dim)] if name == "self_attention" else [(dim, dim), (2 * dim, dim), (dim, dim)]
+        linears = spec.linear
+    for linear, (rows, columns) in zip(linears, shapes, strict=True):
         linear.weight, linear.bias = np.zeros((rows, columns), np.float32), np.zeros(rows, np.float32)
-    identity = norm_before if not layer.normalize_before else spec.ffn.layer_norm
+    neutral = (np.ones(dim, np.float32), np.zeros(dim, np.float32))
+    spec.layer_norm.gamma, spec.layer_norm.beta = neutral
     if not layer.normalize_before:
-        stock.set_layer_norm(spec.ffn.layer_norm, before)
-    identity.gamma, identity.beta = np.ones(dim, np.float32), np.zeros(dim, np.float32)
+        assert before is not None  # `inexpressible` has seen to that
+        spec.layer_norm.gamma, spec.layer_norm.beta = before.gamma, before.beta
+        before.gamma, before.beta = neutral
+    return spec.layer_norm
+
+
+def set_feed_forward(spec: LayerSpec, layer: Any) -> None:
+    """The layer's FFN, its own terms merged into the weights."""
+    weights = dict(layer.named_parameters())
+    for linear, name in ((spec.linear_0, "fc1"), (spec.linear_1, "fc2")):
+        linear.weight = merged_weight(weights, name).to(weights[f"{name}.weight"].dtype).numpy()
+        linear.bias = weights[f"{name}.bias"].numpy()
 
 
 @contextmanager
 def normalised_twice(model: Any) -> Iterator[None]:
-    """Lets a post-norm model apply twice, until the end, each layer norm that an exported model applies twice.
+    """Lets a post-norm model apply as often, until the end, each layer norm as an exported model applies it.
 
-    So it computes what the exported model should, the epsilon of both norms included.
+    That is once more for each dropped sublayer right behind it. So the model computes what the exported one should, the
+    epsilon of these norms included.
     """
-    norms = [
-        getattr(layer, name)
-        for stack, name in ((model.encoder, "self_attn_layer_norm"), (model.decoder, "encoder_attn_layer_norm"))
-        for layer in stack.layers
-        if not (layer.has_feed_forward or layer.normalize_before)
-    ]
-    hooks = [norm.register_forward_pre_hook(_normalised) for norm in norms]
+    layers, hooks = [], []
+    for stack in (model.encoder, model.decoder):
+        before: tuple[Any, nn.Module] | None = None
+        times: dict[tuple[int, int], int] = {}
+        if stack.layernorm_embedding is not None:
+            before = (stack, stack.layernorm_embedding)
+        for layer in stack.layers:
+            for name in SUBLAYERS if not layer.normalize_before else ():
+                norm = layer_norm_of(layer, name)
+                if norm is not None:
+                    before = (layer, norm)
+                elif before is not None and not (name == "attention" and stack is model.encoder):
+                    key = (id(before[0]), id(before[1]))
+                    times[key] = times.get(key, 0) + 1
+        embedding = times.get((id(stack), id(stack.layernorm_embedding)), 0)
+        if embedding:
+            hooks.append(stack.layernorm_embedding.register_forward_pre_hook(partial(_normalised, embedding)))
+        for layer in stack.layers:
+            # a norm that layers share is told apart by the layer
+            layer.after_sublayer = partial(_after_sublayer, layer.after_sublayer, layer, times)
+            layers.append(layer)
     try:
         yield
     finally:
+        for layer in layers:
+            del layer.after_sublayer
         for hook in hooks:
             hook.remove()
 
 
-def _normalised(norm: nn.LayerNorm, inputs: tuple[Tensor]) -> Tensor:
-    return F.layer_norm(inputs[0], norm.normalized_shape, eps=norm.eps)
+def _after_sublayer(
+    original: Callable[..., Tensor],
+    layer: Any,
+    times: dict[tuple[int, int], int],
+    x: Tensor,
+    residual: Tensor,
+    norm: Any,
+) -> Tensor:
+    more = times.get((id(layer), id(norm)), 0)
+    return original(x, residual, lambda y: norm(*_normalised(more, norm, (y,))) if more else norm(y))
+
+
+def _normalised(times: int, norm: nn.LayerNorm, inputs: tuple[Tensor]) -> tuple[Tensor]:
+    (x,) = inputs
+    for _ in range(times):
+        x = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
+    return (x,)
 
 
 def position_encodings(embed_positions: Any, number: int, half: bool) -> np.ndarray[Any, Any]:

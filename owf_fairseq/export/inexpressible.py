@@ -6,6 +6,7 @@ from typing import Any
 
 from owf_fairseq.flag_checks import HasFlags
 from owf_fairseq.flags import flag_name
+from owf_fairseq.plan import make_plan
 
 ACTIVATIONS = {
     "relu": "RELU",
@@ -44,6 +45,13 @@ def inexpressible(args: HasFlags) -> list[str]:
         problems.append(
             f"`--activation-fn` must be one of {', '.join(ACTIVATIONS)} for CTranslate2, but is '{args.activation_fn}'"
         )
+    plan = make_plan(args)
+    for stack, pattern in (("encoder", plan.encoder_self_attn), ("decoder", plan.decoder_self_attn)):
+        if pattern[0] is None and not (args.encoder_normalize_before or args.layernorm_embedding):
+            problems.append(
+                f"`--{stack}-self-attn {getattr(args, f'{stack}_self_attn')}` can't be exported from a post-norm "
+                "model: CTranslate2 normalises after the first self-attention also where that adds nothing"
+            )
     for name, why in _NOT_EXPRESSED.items():
         if given(name):
             problems.append(f"`{flag_name(name)}` can't be exported: {why}")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from owf_fairseq.analysis.settings import CAPTURES
+from owf_fairseq.data.corpora import read_notes
 from owf_fairseq.errors import InputError
 from owf_fairseq.paper.rows import SIMILARITY_TABLE
 from owf_fairseq.recipes.datasets import (
@@ -292,6 +293,7 @@ class Walk:
         return [
             *("report", str(self.run / "scores.json"), str(self.run / "speed.json"), "--table", self.table),
             *("--pair", paper_pair(self.recipe.dataset), "--only-ours", "--note", self._budget()),
+            *(word for note in read_notes(self.run / "raw") for word in ("--note", note)),
             *("--output", str(self.run / "table.md"), "--overwrite"),  # of the newest results
         ]
 

@@ -14,16 +14,23 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files import archives
+from owf_fairseq.files.json_object import is_plain_name
 from owf_fairseq.scoring.comet import CometModel
 from owf_fairseq.scoring.quiet import quietly, reason
 
 COMET_LAYOUT = "a COMET model is a folder with `hparams.yaml` and `checkpoints/*.ckpt`"
+
+HUB_OWNER = "Unbabel"
+"""Whose account on the Hugging Face hub COMET's models are in."""
+
+TOKENIZERS = ("tokenizer.json", "*.model", "vocab.*")
+"""Files one of which an encoder's tokenizer needs."""
 
 
 @dataclass(frozen=True)
@@ -97,24 +104,64 @@ def _local_checkpoint(model: str) -> Path:
 
 
 def _fetch(name: str) -> Path:
-    """Lets COMET fetch a model, or find it where it has put it before."""
+    """Finds a model on this machine, without asking anybody, or lets COMET fetch it.
+
+    COMET itself knows the models of its first years by their old names only, which the hub does not have: there they
+    are in `HUB_OWNER`'s account. Their old servers are asked last.
+    """
+    names = [name] if "/" in name else [f"{HUB_OWNER}/{name}", name]
+    found = next(filter(None, (*map(_in_hub_cache, names), _in_old_cache(name))), None)
+    if found is not None:
+        return found
+    causes: list[object] = []
     with quietly():
         import comet
-        from comet.models.download_utils import available_legacy_metrics
+
+        for each in names:
+            try:
+                with redirect_stderr(sys.stderr if sys.stderr.isatty() else io.StringIO()):  # COMET's progress bar
+                    return Path(os.path.abspath(comet.download_model(each)))
+            except Exception as error:
+                causes.append(_hubs_answer(error))
+    raise InputError(
+        f"`--comet-model` {name} is not on this machine and can't be fetched ({reason(causes[0])}): check "
+        "the name and the network, or fetch it on another machine and give its checkpoint, `--comet-model "
+        "MODEL/checkpoints/model.ckpt`"
+    )
+
+
+def _in_hub_cache(name: str) -> Path | None:
+    """The checkpoint of a model that was fetched from the hub before, completely."""
+    folder = _hub_snapshot(name)
+    return _complete(folder) if folder is not None else None
+
+
+def _in_old_cache(name: str) -> Path | None:
+    """The checkpoint of a model in the folder of COMET's that its former servers filled."""
+    return _complete(Path.home() / ".cache" / "torch" / "unbabel_comet" / name) if is_plain_name(name) else None
+
+
+def _complete(folder: Path) -> Path | None:
+    with suppress(InputError):
+        return _local_checkpoint(str(folder))
+    return None
+
+
+def _hub_snapshot(name: str) -> Path | None:
+    """The folder of what was fetched from the hub before; it need not be complete."""
+    with quietly():
+        import huggingface_hub
 
         try:
-            with redirect_stderr(sys.stderr if sys.stderr.isatty() else io.StringIO()):  # COMET's progress bar
-                return Path(os.path.abspath(comet.download_model(name)))
-        except Exception as error:
-            # COMET looks in two places, the second for a few models only, and tells nothing of what went wrong there
-            cause = error.__context__
-            if name not in available_legacy_metrics and cause is not None:
-                cause = cause.__context__
-            raise InputError(
-                f"`--comet-model` {name} is not on this machine and can't be fetched ({reason(cause or error)}): check "
-                "the name and the network, or fetch it on another machine and give its checkpoint, `--comet-model "
-                "MODEL/checkpoints/model.ckpt`"
-            ) from error
+            return Path(huggingface_hub.snapshot_download(name, local_files_only=True))
+        except Exception:  # many kinds, and all say that it isn't there
+            return None
+
+
+def _hubs_answer(error: Exception) -> object:
+    """What the hub said: COMET has looked in a second place since, and tells nothing of the first."""
+    second = error.__context__
+    return (second.__context__ if second is not None else None) or second or error
 
 
 def check_comet_checkpoint(checkpoint: Path) -> _Checkpoint:
@@ -173,11 +220,18 @@ def _fetch_encoder(checkpoint: _Checkpoint) -> None:
     """
     if os.path.isdir(checkpoint.encoder):
         return
+    here = _hub_snapshot(checkpoint.encoder)
+    if here is not None and _is_encoder(here):
+        return
     with quietly():
         import huggingface_hub
 
         try:
-            huggingface_hub.snapshot_download(checkpoint.encoder, allow_patterns=["*.json", "*.model", "*.txt"])
+            # without a network it gives what is there, complete or not
+            wanted = ["*.json", "*.model", "*.txt"]
+            here = Path(huggingface_hub.snapshot_download(checkpoint.encoder, allow_patterns=wanted))
+            if not _is_encoder(here):
+                raise FileNotFoundError(f"{here} is not complete")
         except Exception as error:
             raise InputError(
                 f"{checkpoint.path} needs the tokenizer of '{checkpoint.encoder}', which is not on this machine and "
@@ -185,6 +239,10 @@ def _fetch_encoder(checkpoint: _Checkpoint) -> None:
                 f"machine, and write its absolute path as `pretrained_model` in "
                 f"{checkpoint.path.parents[1] / 'hparams.yaml'}"
             ) from error
+
+
+def _is_encoder(folder: Path) -> bool:
+    return (folder / "config.json").is_file() and any(any(folder.glob(kind)) for kind in TOKENIZERS)
 
 
 def _load(checkpoint: _Checkpoint, name: str, cpu: bool) -> CometModel:

@@ -13,7 +13,7 @@ from owf_fairseq.decoding.backends import FAIRSEQ
 from owf_fairseq.speed.benchmark_models import Candidate
 from owf_fairseq.speed.calibration import Calibration
 from owf_fairseq.speed.measurement import OUT_OF_MEMORY, Measurement, SpeedSetting, Spread
-from owf_fairseq.tables import Report, number, with_deviation
+from owf_fairseq.tables import Report, number, numbers, with_deviation
 
 Data = dict[str, Any]
 
@@ -140,7 +140,7 @@ def models_table(data: Data) -> Report:
     rows = [
         [
             *(model["name"], model["arch"], configuration_label(model["configuration"], model["arch"])),
-            *(number(model["ffn_dims"]["encoder"]), number(model["ffn_dims"]["decoder"])),
+            *(numbers(model["ffn_dims"]["encoder"]), numbers(model["ffn_dims"]["decoder"])),
             *(number(model["parameters"]), number(model["weights_mb"], 1)),
             f"{model['backend']}, {model['precision']}" + (", shortlist" if model.get("shortlist") else ""),
         ][: len(header)]

@@ -17,6 +17,7 @@ from fairseq.registry import REGISTRIES
 
 from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.flags import as_words
 from owf_fairseq.training.config import Setting
 
 Values = tuple[str, ...]
@@ -122,7 +123,7 @@ class FairseqFlags:
         parser = _Parser(one)
         parser.add_argument(DATA)
         parser._add_action(action)
-        _, others = parser.parse_known_args(["", one.option, *values])
+        _, others = parser.parse_known_args(["", *as_words(one.option, *values)])
         if others:
             wanted = "a switch, which takes no value" if action.nargs == 0 else "must have one value"
             raise InputError(one.problem(f"{wanted}, but has {' '.join(values)}"))

@@ -21,6 +21,7 @@ from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.fingerprint import KEY, fingerprint
 from owf_fairseq.files.lock import locked
 from owf_fairseq.files.outputs import check_output_file
+from owf_fairseq.flags import as_words
 from owf_fairseq.training.checks import (
     GROWING,
     MAXIMIZE,
@@ -218,7 +219,7 @@ def _parse(data: str, given: Mapping[str, Values]) -> argparse.Namespace:
 
 def flag_words(flags: Mapping[str, Values]) -> list[list[str]]:
     """The words of fairseq-train's command line, flag by flag."""
-    return [[*values] if name == DATA else [f"--{name}", *values] for name, values in flags.items()]
+    return [[*values] if name == DATA else as_words(f"--{name}", *values) for name, values in flags.items()]
 
 
 def _unit(given: Mapping[str, Values]) -> str | None:

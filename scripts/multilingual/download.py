@@ -3,8 +3,8 @@
 
 In the folder of the run it writes raw/train.A-B.{A,B} for each pair, raw/valid.LANG, test/test.LANG, of which line n
 says the same in all languages, and langs.txt, pairs.txt and directions.txt, which the next scripts read. It fetches
-through mtdata; the names of the corpora are in corpora.tsv. Training pairs with an empty side, or with a side of
-more than 250 words, are left out.
+through mtdata; the names of the corpora are in corpora.tsv. What breaks off is taken up where it was. Training pairs
+with an empty side, or with a side of more than 250 words, are left out.
 
 example:
   python scripts/multilingual/download.py --run runs/multilingual --langs de en fr --limit 5000000
@@ -21,10 +21,12 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, permutations
 from pathlib import Path
 
-from owf_fairseq.errors import InputError
+from owf_fairseq.data.corpora import Part, choose, complaints, describe, prefetch, read_counts, record, unpacking
+from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.lines import write_lines
 
 LANGS = "de en es fr it ja ko pt sw zh".split()
@@ -37,6 +39,9 @@ Pair = tuple[str, str]
 Runner = Callable[[Sequence[str]], bool]
 """Runs a command; tells whether it succeeded."""
 
+Fetcher = Callable[[Sequence[str], Path, int], dict[str, str]]
+"""Fetches corpora into mtdata's cache, several at a time; returns those that can't be had, and why."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -47,12 +52,14 @@ class Request:
         langs: in the order of their tags.
         local: a folder with the text; None to fetch it.
         limit: training pairs of each pair of languages, at most.
+        without: training corpora to leave out, or patterns of them.
     """
 
     run: Path
     langs: list[str]
     local: Path | None = None
     limit: int | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def pairs(self) -> list[Pair]:
@@ -71,6 +78,16 @@ class Request:
                 problems.append(f"`--langs`: corpora.tsv has no text in {lang}; with `--local DIR`, you give the text")
         if self.limit is not None and self.limit < 1:
             problems.append(f"`--limit` must be at least 1, but is {self.limit}")
+        if self.local is not None and self.without:
+            problems.append("`--without` is for corpora that are fetched, but with `--local` none is")
+        if self.local is None and not problems:
+            chosen = collect(problems, lambda: choose(self.names(self.pairs), self.without))
+            kept = chosen[0] if chosen is not None else []
+            problems += [
+                f"`--without` leaves no corpus of {'-'.join(pair)}"
+                for pair in self.pairs
+                if chosen is not None and not {*self.names([pair])} & {*kept}
+            ]
         if self.local is not None and not problems:
             for pair in self.pairs:
                 if local_text(self.local, pair) is None:
@@ -78,6 +95,28 @@ class Request:
                         f"`--local` {self.local} has neither train.{'-'.join(pair)}.{pair[0]} nor train.{pair[0]}"
                     )
         return problems
+
+    def names(self, pairs: Iterable[Pair]) -> list[str]:
+        """mtdata's names of the training corpora of some pairs of languages."""
+        return [name for pair in pairs for split, *of, name in corpora() if split == "train" and tuple(of) == pair]
+
+    def kept(self, pairs: Iterable[Pair]) -> list[str]:
+        """The same, but for those that are left out."""
+        left_out = choose(self.names(self.pairs), self.without)[1]
+        return [name for name in self.names(pairs) if name not in left_out]
+
+    def held_out(self) -> list[tuple[str, str, str, str]]:
+        """Split, two languages and mtdata's name of the corpora to validate and to test."""
+        langs = {*self.langs}
+        return [
+            (split, source, target, name)
+            for split, source, target, name in corpora()
+            if split in HELD_OUT and {source, target} <= langs | {"en"} and {source, target} & langs - {"en"}
+        ]
+
+    def counts(self, pair: Pair) -> Path:
+        """The file with the numbers of training pairs of each corpus of a pair of languages."""
+        return self.run / "counts" / f"train.{'-'.join(pair)}.json"
 
     def joining(self, name: str, inputs: Iterable[Pair], pair: Pair, rules: Sequence[str]) -> list[str]:
         """The command that makes one text of several."""
@@ -96,23 +135,25 @@ class Request:
 
     def _from_network(self) -> tuple[list[list[list[str]]], list[list[list[str]]]]:
         held_out = []
-        for split, source, target, name in corpora():
-            if (
-                split in HELD_OUT
-                and {source, target} <= {*self.langs, "en"}
-                and {source, target} & {*self.langs} - {"en"}
-            ):
-                kind, lines = HELD_OUT[split]
-                folder = self.run / "mtdata" / f"{source}-{target}"
-                get, inputs = _fetching(folder, kind, [name])
-                rules = ["--lines", str(lines)]
-                held_out.append([get, self.joining(_place(split), inputs, (source, target), rules)])
+        for split, source, target, name in self.held_out():
+            kind, lines = HELD_OUT[split]
+            get, inputs = unpacking(self.run / "mtdata" / f"{source}-{target}", kind, [name])
+            rules = ["--lines", str(lines)]
+            held_out.append([get, self.joining(_place(split), inputs, (source, target), rules)])
         train = []
         for pair in self.pairs:
-            names = [name for split, *of, name in corpora() if split == "train" and tuple(of) == pair]
-            get, inputs = _fetching(self.run / "mtdata" / "-".join(pair), "train", names)
-            train.append([get, self.joining(f"raw/train.{'-'.join(pair)}", inputs, pair, self.rules)])
+            get, inputs = unpacking(self.run / "mtdata" / "-".join(pair), "train", self.kept([pair]))
+            rules = [*self.rules, "--json", str(self.counts(pair))]
+            train.append([get, self.joining(f"raw/train.{'-'.join(pair)}", inputs, pair, rules)])
         return held_out, train
+
+    def parts(self) -> list[Part]:
+        """The training corpora as they were found; how many pairs to expect is not known."""
+        found = {}
+        for pair in self.pairs:
+            kept = [Part(name) for name in self.kept([pair])]
+            found.update({part.name: part for part in read_counts(self.counts(pair), kept)})
+        return [found.get(name, Part(name)) for name in self.names(self.pairs)]
 
     def _from_folder(self, local: Path) -> tuple[list[list[list[str]]], list[list[list[str]]]]:
         first, *others = self.langs
@@ -135,6 +176,7 @@ class Request:
         return held_out, train
 
 
+@cache
 def corpora() -> list[list[str]]:
     """Split, two languages and mtdata's name of each corpus."""
     with open(CORPORA, encoding="utf-8", newline="") as file:
@@ -160,26 +202,20 @@ def _files(prefix: Path, pair: Pair) -> Pair:
     return first, second
 
 
-def _fetching(folder: Path, kind: str, names: Sequence[str]) -> tuple[list[str], list[Pair]]:
-    """The command that fetches corpora of a pair, and the files that it makes; mtdata skips what it has fetched."""
-    *_, source, target = names[0].split("-")
-    command = ["mtdata", "--no-pbar", "get", "--langs", f"{source}-{target}", f"--{kind}", *names, "--out", str(folder)]
-    suffix = ".gz" if kind == "train" else ""
-    parts = folder / ("train-parts" if kind == "train" else "tests")
-    files = [
-        (f"{parts / name}.{source}{suffix}", f"{parts / name}.{target}{suffix}")
-        for name in names
-        for *_, source, target in [name.split("-")]
-    ]
-    return [*command, "--fail", "--no-merge", "--compress"], files
-
-
 def run_command(command: Sequence[str]) -> bool:
     """Runs it as a process."""
     return subprocess.run(command).returncode == 0
 
 
-def download(request: Request, jobs: int, run: Runner = run_command) -> bool:
+def _fetch(names: Sequence[str], jobs: int, fetch: Fetcher, needed: bool) -> set[str]:
+    """Fetches corpora; says and returns which can't be had."""
+    failures = fetch(names, Path(os.environ["MTDATA"]), jobs)
+    for problem in complaints(failures, needed):
+        print(f"download: {problem}", file=sys.stderr)
+    return set(failures)
+
+
+def download(request: Request, jobs: int, run: Runner = run_command, fetch: Fetcher = prefetch) -> bool:
     """Writes all the text; tells whether it is complete. A pair that can't be had doesn't hold up the others.
 
     Raises:
@@ -192,10 +228,18 @@ def download(request: Request, jobs: int, run: Runner = run_command) -> bool:
         raise InputError(problems)
     held_out, train = request.steps()
     # the small ones first: what is missing shows at once
+    if request.local is None and _fetch([name for *_, name in request.held_out()], jobs, fetch, needed=True):
+        return False
     if not all(all(map(run, step)) for step in held_out):
         return False
+    missing = set() if request.local is not None else _fetch(request.kept(request.pairs), jobs, fetch, needed=False)
+    possible = [step for pair, step in zip(request.pairs, train, strict=True) if not missing & {*request.kept([pair])}]
     with ThreadPoolExecutor(jobs) as pool:
-        complete = all(list(pool.map(lambda step: all(map(run, step)), train)))
+        complete = all(list(pool.map(lambda step: all(map(run, step)), possible))) and not missing
+    if complete and request.local is None:
+        report = describe(request.parts(), request.limit)
+        print(report.as_text())
+        record(request.run / "raw", report)
     if complete:
         write_lines(request.run / "langs.txt", [",".join(request.langs)])
         write_lines(request.run / "pairs.txt", map("-".join, request.pairs))
@@ -216,13 +260,20 @@ def main(argv: list[str] | None = None) -> int:
         help="take train.A-B.{A,B} for each pair of languages or, where they all say the same, train.{A,B,...}, and "
         "{valid,test}.{A,B,...}, or .gz, from a folder, and fetch nothing",
     )
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="CORPUS",
+        help="leave out a training corpus, or all of a pattern such as 'OPUS-ccmatrix-*'; may be repeated",
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="keep the first N training pairs of each two languages")
     parser.add_argument("--jobs", type=int, default=4, metavar="N", help="pairs of languages at a time (default: 4)")
     args = parser.parse_args(argv)
     langs = sorted({lang for word in args.langs for lang in word.split()})
     os.environ.setdefault("MTDATA", str(args.run / "mtdata-cache"))
     try:
-        complete = download(Request(args.run, langs, args.local, args.limit), args.jobs)
+        complete = download(Request(args.run, langs, args.local, args.limit, tuple(args.without)), args.jobs)
     except InputError as error:
         print("\n".join(f"download: {problem}" for problem in error.problems), file=sys.stderr)
         return 2

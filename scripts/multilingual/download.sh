@@ -5,7 +5,8 @@
 #   bash scripts/multilingual/download.sh --limit 5000000
 #   LANGUAGES="de en fr" LOCAL=~/text bash scripts/multilingual/download.sh
 #
-# Flags go to scripts/multilingual/download.py: --limit N keeps the first N training pairs of each two languages.
+# Flags go to scripts/multilingual/download.py: --limit N keeps the first N training pairs of each two languages, and
+# --without CORPUS, which may be repeated, leaves out corpora of corpora.tsv ('OPUS-ccmatrix-*'); the tables say so.
 # Environment: RUN, the run's folder, where raw/ and test/ are written (runs/multilingual); LANGUAGES, the languages, which
 # the other scripts take from here ("de en es fr it ja ko pt sw zh"); LOCAL, a folder to take the text from, and fetch
 # nothing: see download.py --help; MTDATA, where mtdata keeps what it fetched (RUN/mtdata-cache)

@@ -20,4 +20,4 @@ owf evaluate --directions "${MODELS[@]/%//test}" --ref "$TEST_SET" --src "$TEST_
 [ -z "${SPEED:-}" ] || owf multilingual benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" \
   --direction "$SPEED" --input "$TEST_SET/test.${SPEED%%-*}" --json "$RUN/speed.json"
 owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-other}" --pair multi --only-ours \
-  --output "$RUN/table.md" --overwrite
+  --output "$RUN/table.md" --overwrite "${NOTES[@]}"

@@ -6,7 +6,8 @@
 #   bash scripts/wmt16_en_ro/download.sh
 #   LOCAL=~/en-ro bash scripts/wmt16_en_ro/download.sh --limit 50000
 #
-# Flags go to the `owf pairs` of the training text: --limit N keeps its first N pairs.
+# Flags go to the `owf pairs` of the training text: --limit N keeps its first N pairs. --without CORPUS leaves out one of
+# corpora.tsv, and the tables of results say so: scripts/fetch_corpora.py has the rest.
 # Environment: RUN, the run's folder, where raw/ is written, and the text as it was, original/ (runs/wmt16_en_ro); LOCAL,
 # a folder to take {train,valid,test}.{en,ro} or .gz from, and fetch nothing; MTDATA, where mtdata keeps what it fetched
 # (RUN/mtdata-cache)
@@ -15,7 +16,6 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 RUN=${RUN:-$ROOT/runs/wmt16_en_ro}
 export MTDATA=${MTDATA:-$RUN/mtdata-cache}
-CORPORA=(OPUS-europarl-v8-eng-ron OPUS-setimes-v2-eng-ron)
 
 train=() sets=${LOCAL:-$RUN/sacrebleu}
 if [ -z "${LOCAL:-}" ]; then
@@ -23,12 +23,10 @@ if [ -z "${LOCAL:-}" ]; then
   fetch_test wmt16/dev en-ro ref "$sets/valid.ro"
   fetch_test wmt16 en-ro src "$sets/test.en"
   fetch_test wmt16 en-ro ref "$sets/test.ro"
-  mtdata --no-pbar get --langs eng-ron --train "${CORPORA[@]}" --out "$RUN/mtdata" --fail --no-merge --compress
-  for name in "${CORPORA[@]}"; do
-    train+=(--input "$RUN/mtdata/train-parts/$name.eng.gz" "$RUN/mtdata/train-parts/$name.ron.gz")
-  done
+  train=(python "$ROOT/scripts/fetch_corpora.py" --corpora "$ROOT/scripts/wmt16_en_ro/corpora.tsv" --langs eng-ron
+    --run "$RUN")
 else
-  train=(--input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.ro")")
+  train=(owf pairs --input "$(text "$LOCAL/train.en")" "$(text "$LOCAL/train.ro")")
 fi
 
 mkdir -p "$RUN/raw"
@@ -37,8 +35,7 @@ for split in valid test; do
   owf pairs --input "$(text "$sets/$split.en")" "$(text "$sets/$split.ro")" \
     --output "$original/$split.en" "$original/$split.ro"
 done
-owf pairs "${train[@]}" --output "$original/train.en" "$original/train.ro" \
-  --drop-empty --max-words 250 "$@"
+"${train[@]}" --output "$original/train.en" "$original/train.ro" --drop-empty --max-words 250 "$@"
 for split in valid test train; do
   cp -p "$original/$split.en" "$RUN/raw/$split.en"
   python "$ROOT/scripts/wmt16_en_ro/commas_below.py" "$original/$split.ro" "$RUN/raw/$split.ro"

@@ -20,4 +20,4 @@ owf evaluate "${MODELS[@]/%//test.ro}" --ref "$TEST_SET.ro" --src "$TEST_SET.en"
 [ -z "${SPEED:-}" ] || owf benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" --input "$TEST_SET.en" --sentences "$SPEED" \
   --json "$RUN/speed.json"
 owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-other}" --pair en-ro --only-ours \
-  --output "$RUN/table.md" --overwrite
+  --output "$RUN/table.md" --overwrite "${NOTES[@]}"

@@ -21,4 +21,4 @@ owf evaluate "${MODELS[@]/%//test.de}" --ref "$TEST_SET.de" --src "$TEST_SET.en"
 [ -z "${SPEED:-}" ] || owf benchmark "${MODELS[@]/%//${CHECKPOINT:-checkpoint_best.pt}}" --input "$TEST_SET.en" --sentences "$SPEED" \
   --json "$RUN/speed.json"
 owf report "$RUN/scores.json" ${SPEED:+"$RUN/speed.json"} --table "${TABLE:-one_wide}" --pair en-de --only-ours \
-  --output "$RUN/table.md" --overwrite
+  --output "$RUN/table.md" --overwrite "${NOTES[@]}"

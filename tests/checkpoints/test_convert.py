@@ -230,7 +230,7 @@ def test_training_starts_afresh():
         ("owf_tiny", "fairseq", ["--encoder-ffn", "shared"], "mean", "`--to fairseq` takes no flags"),
         ("owf_tiny", "owf_tiny_no_dec", [], "median", "`--init` must be one of mean, concat"),
         ("owf_tiny_no_dec", "owf_tiny_shared_dec", [], "mean", "give `--ffn-layer-norm per-layer`"),
-        ("owf_tiny", "owf_tiny_no_dec", ["--encoder-ffn", "cycle-4"], "mean", "4 blocks for 6 layers"),
+        ("owf_tiny", "owf_tiny_no_dec", ["--encoder-ffn", "cycle-7"], "mean", "7 blocks for 6 layers"),
     ],
 )
 def test_refused_with_the_flag(arch, to, flags, init, problem):

@@ -9,8 +9,9 @@ import owf_fairseq
 from owf_fairseq import cli
 from owf_fairseq.cli import doctor as command
 from owf_fairseq.doctor import installation
-from owf_fairseq.doctor.doctor import LAST_TORCH_FOR_V100, covers, problems
-from owf_fairseq.doctor.installation import Facts, Gpu
+from owf_fairseq.doctor.doctor import covers, problems
+from owf_fairseq.doctor.gpus import LAST_TORCH_FOR_V100, Gpu
+from owf_fairseq.doctor.installation import Facts
 from owf_fairseq.sharing import ARCHS
 
 SITE = "/venv/lib/python3.11/site-packages"
@@ -36,6 +37,7 @@ GOOD = Facts(
     registered_archs=100,
 )
 GPU = {"torch_version": "2.13.0", "torch_cuda": "13.0", "torch_architectures": CU130, "nvidia_driver": True}
+OLDER = ["`pip install -c constraints-cuda12.txt .`", f"torchaudio=={LAST_TORCH_FOR_V100}`"]
 OFFICIAL = {"fairseq_distributions": {"fairseq": "0.12.2"}}
 NO_FAIRSEQ = {"fairseq_distributions": {}, "fairseq_location": None}
 
@@ -101,14 +103,19 @@ def test_all_is_well(facts):
         (good_but(versions={"setuptools": "81.0", "unbabel-comet": "2.2.7"}), ["pkg_resources", "'setuptools<81'"]),
         (good_but(versions={"sacrebleu": None}), ["sacrebleu is not installed", "`pip install sacrebleu`"]),
         (good_but(torch_version="2.3.1+cu118"), ["torch 2.3.1+cu118 is too old", "2.4"]),
-        (good_but(torch_version=None), ["torch is not installed"]),
+        (good_but(torch_version=None), ["torch is not installed", "`pip install torch`"]),
+        (good_but(torch_version=None, driver_gpus=(V100,)), [f"`pip install torch=={LAST_TORCH_FOR_V100} torchaudio="]),
         (good_but(torch_error="OSError: libcudart.so"), ["torch cannot be imported: OSError: libcudart.so"]),
         (
             good_but(**GPU, gpus=(V100, V100)),
-            ["Tesla V100 (sm_70)", "torch 2.13.0 is for sm_75, sm_80", f"`pip install torch=={LAST_TORCH_FOR_V100}`"],
+            ["Tesla V100 (sm_70)", "torch 2.13.0 is for sm_75, sm_80", *OLDER],
         ),
         (good_but(**GPU, gpus=(Gpu("GTX 1080", (6, 1)), H200)), ["GTX 1080 (sm_61)", "an older torch"]),
         (good_but(**GPU, gpus=(NEW,)), ["Next (sm_130)", "newer", "--upgrade torch"]),
+        (
+            good_but(**GPU, driver_gpus=(V100, H200)),
+            ["torch sees no GPU", "V100 (sm_70), H200", *OLDER],
+        ),
         (good_but(**GPU), ["an NVIDIA driver, but torch sees no GPU", "CUDA 13.0", "CUDA_VISIBLE_DEVICES"]),
         (good_but(nvidia_driver=True), ["an NVIDIA driver, but torch sees no GPU", "a build for CPUs"]),
         (

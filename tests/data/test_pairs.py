@@ -1,6 +1,7 @@
 """Parallel text copied as a stream: every line checked, both files complete or not there."""
 
 import gzip
+import json
 import tracemalloc
 
 import pytest
@@ -144,3 +145,22 @@ def test_memory_does_not_grow_with_the_text(tmp_path, outputs):
     tracemalloc.stop()
     assert outputs[0].stat().st_size > 5e6
     assert peak < 1e6
+
+
+def test_counts_of_each_corpus(tmp_path, outputs, capsys):
+    first = write(tmp_path, "first", b"a\n\nb b b\nc\n", b"A\nX\nB\nC\n")
+    second = write(tmp_path, "second", b"d\ne\n", b"D\nE\n")
+    third = write(tmp_path, "third", b"f\n", b"F\n")
+    words = [word for corpus in (first, second, third) for word in ("--input", *map(str, corpus))]
+    command = ["pairs", *words, "--output", *map(str, outputs), "--json", str(tmp_path / "counts.json")]
+    command += ["--drop-empty", "--max-words", "2", "--limit", "3"]
+    assert cli.main(command) == 0
+    counts = json.loads((tmp_path / "counts.json").read_text())
+    assert [counts[name] for name in ("read", "written", "empty", "long")] == [5, 3, 1, 1]
+    found = [[corpus[name] for name in ("source", "read", "written", "empty", "long")] for corpus in counts["corpora"]]
+    assert found == [[str(first[0]), 4, 2, 1, 1], [str(second[0]), 1, 1, 0, 0], [str(third[0]), 0, 0, 0, 0]]
+    assert cli.main(command) == 0
+    assert "made before" in capsys.readouterr().err
+    (tmp_path / "counts.json").write_text("mine")
+    assert cli.main(command) == 2
+    assert (tmp_path / "counts.json").read_text() == "mine"

@@ -2,13 +2,11 @@
 
 import os
 
-import ctranslate2
 import pytest
-import torch
-from models_for_tests import EOS, TINY_ARCHS, VOCABULARY, make_model, make_task
+from exports_for_tests import difference
+from models_for_tests import TINY_ARCHS, make_model, make_task
 
 from owf_fairseq.decoding.fairseq_backend import FairseqBackend
-from owf_fairseq.decoding.forced import token_log_probabilities
 from owf_fairseq.export.ctranslate2_spec import ModelConverter
 
 PRE_NORM = ("--encoder-normalize-before", "--decoder-normalize-before")
@@ -24,27 +22,6 @@ FLAGS = {
     "sandwich": ("--encoder-ffn", "sandwich", "--decoder-ffn", "none"),
     **{activation: ("--activation-fn", activation) for activation in ("gelu", "gelu_accurate", "gelu_fast", "tanh")},
 }
-
-
-def difference(model, folder):
-    """The largest difference of a log-probability, over sentences of several lengths."""
-    model.eval()
-    dictionary = make_task().source_dictionary
-    ModelConverter(model, dictionary, dictionary).convert(str(folder))
-    translator = ctranslate2.Translator(str(folder), intra_threads=1)
-    generator = torch.Generator().manual_seed(5)
-    largest = 0.0
-    for lengths in ((1, 3), (4, 1), (11, 13)):
-        source, target = (
-            torch.cat([torch.randint(4, VOCABULARY, (n,), generator=generator), torch.tensor([EOS])]) for n in lengths
-        )
-        pieces = [[dictionary[number] for number in numbers[:-1]] for numbers in (source, target)]
-        (scored,) = translator.score_batch([pieces[0]], [pieces[1]])
-        expected = token_log_probabilities(model, source, target)
-        assert len(scored.log_probs) == len(target)
-        assert expected.std() > 0.01 or len(target) < 3
-        largest = max(largest, (expected - torch.tensor(scored.log_probs)).abs().max().item())
-    return largest
 
 
 def test_there_are_archs():

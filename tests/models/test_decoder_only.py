@@ -5,9 +5,16 @@ import copy
 
 import pytest
 import torch
-import torch.nn.functional as F
 from fairseq.models import ARCH_CONFIG_REGISTRY
-from models_for_tests import EOS, PAD, VOCABULARY, all_weights, make_batch, make_model, parse
+from models_for_tests import (
+    PAD,
+    VOCABULARY,
+    all_weights,
+    make_batch,
+    make_model,
+    one_stack_reference_logits,
+    parse,
+)
 
 from owf_fairseq.errors import InputError
 from owf_fairseq.sharing import ARCHS, is_decoder_only
@@ -26,50 +33,6 @@ def test_the_architectures_are_there():
 
 def make(arch, *flags, seed=1):
     return make_model(arch, *flags, seed=seed).double().eval()
-
-
-def reference_logits(model, weights, source, target, restart=False):
-    """Logits (T, V) of one sentence: source ++ target in one sequence, with one mask."""
-    cfg = model.cfg
-    tokens = torch.cat([source, target])
-    length, prefix = len(tokens), len(source)
-    hidden = torch.ones(length, length).triu(1).bool()
-    hidden[:prefix, :prefix] = False  # the source sees all of the source
-    positions = torch.arange(length)
-    if restart:
-        positions = torch.cat([torch.arange(prefix), torch.arange(len(target))])
-    # fairseq's sinusoids start behind the number of the padding symbol
-    numbered = model.decoder.embed_positions(torch.full((1, length), EOS))[0].double()
-    x = weights["decoder.embed_tokens.weight"][tokens] * cfg.decoder.embed_dim**0.5 + numbered[positions]
-
-    def norm(name, x):
-        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
-
-    def linear(name, x):
-        return F.linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
-
-    def attention(name, x):
-        heads = cfg.decoder.attention_heads
-        q, k, v = (linear(f"{name}.{part}_proj", x).unflatten(-1, (heads, -1)).transpose(0, 1) for part in "qkv")
-        scores = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf)
-        return linear(f"{name}.out_proj", (scores.softmax(-1) @ v).transpose(0, 1).flatten(1))
-
-    def sublayer(name, x, function):
-        if cfg.decoder.normalize_before:
-            return x + function(norm(name, x))
-        return norm(name, x + function(x))
-
-    for number in range(cfg.decoder.layers):
-        layer = f"decoder.layers.{number}"
-        x = sublayer(f"{layer}.self_attn_layer_norm", x, lambda h, layer=layer: attention(f"{layer}.self_attn", h))
-        if f"{layer}.fc1.weight" in weights:
-            x = sublayer(
-                f"{layer}.final_layer_norm",
-                x,
-                lambda h, layer=layer: linear(f"{layer}.fc2", linear(f"{layer}.fc1", h).relu()),
-            )
-    x = norm("decoder.layer_norm", x) if cfg.decoder.normalize_before else x
-    return F.linear(x[prefix:], weights["decoder.output_projection.weight"])
 
 
 def sentences(batch):
@@ -93,7 +56,7 @@ def test_forward_and_gradients_are_those_of_one_sequence_with_one_mask(arch, fla
     leaves = {name: weights[name].requires_grad_() for name, _ in model.named_parameters()}
     loss = expected_loss = 0
     for row, (source, target) in enumerate(sentences(batch)):
-        expected = reference_logits(model, weights, source, target, restart="restart" in flags)
+        expected = one_stack_reference_logits(model, weights, source, target, restart="restart" in flags)
         assert torch.allclose(logits[row, : len(target)], expected, atol=1e-9)
         factors = torch.linspace(-1, 1, expected.numel()).view_as(expected)
         expected_loss = expected_loss + (expected.log_softmax(-1) * factors).sum()

@@ -51,6 +51,9 @@ def test_what_ours_were_made_with_stands_under_the_table(tmp_path):
         "4 --max-update 2"
     ]
     assert {one.data for one in args[2:7]} == {f"{tmp_path}/data/shard-00"}
+    (tmp_path / "raw/notes.txt").write_text("the training text lacks A\nB has 5 pairs\n")
+    _, args = parsed(dataset="multi30k", run=str(tmp_path))
+    assert args[-1].note[1:] == ["the training text lacks A", "B has 5 pairs"]
 
 
 def test_other_data_have_their_own_rows_and_metrics():

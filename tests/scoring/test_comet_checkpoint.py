@@ -163,3 +163,84 @@ def test_an_encoder_in_a_folder_that_hparams_name(tiny_comet, comet_encoder, com
     assert found[:4] == usual[:4]
     hparams.write_text(hparams.read_text() + "_instantiator: os.system\n")
     assert "names a function that would make its model" in refused(capsys, model)
+
+
+def copy_model(tiny_comet, folder):
+    """The tiny model in a folder of its own."""
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "checkpoints" / "model.ckpt").symlink_to(tiny_comet)
+    (folder / "hparams.yaml").write_bytes((tiny_comet.parents[1] / "hparams.yaml").read_bytes())
+    return folder / "checkpoints" / "model.ckpt"
+
+
+@pytest.fixture
+def hub_cache(comet_texts, monkeypatch):
+    """An empty cache of the hub: makes the folder of a model in it."""
+    cache = comet_texts / "hub cache"
+    cache.mkdir()
+    for where in ("huggingface_hub.constants.HF_HUB_CACHE", "transformers.utils.hub.TRANSFORMERS_CACHE"):
+        monkeypatch.setattr(where, str(cache))
+
+    def snapshot(name, commit="0123abcd" * 5):
+        repository = cache / f"models--{name.replace('/', '--')}"
+        (repository / "refs").mkdir(parents=True)
+        (repository / "refs" / "main").write_text(commit)
+        (repository / "snapshots" / commit).mkdir(parents=True)
+        return repository / "snapshots" / commit
+
+    return snapshot
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The names that COMET was asked to fetch; it can't."""
+    names = []
+
+    def download_model(name):
+        names.append(name)
+        raise KeyError(name)
+
+    monkeypatch.setattr("comet.download_model", download_model)
+    return names
+
+
+@pytest.mark.parametrize("place", ["Unbabel/wmt20-comet-da", "wmt20-comet-da", None])
+def test_models_that_were_fetched_before_need_no_network(place, hub_cache, asked, tiny_comet, comet_texts, capsys):
+    """On the hub by their present name, by their former name, and where COMET itself put them before."""
+    old = comet_texts / "home/.cache/torch/unbabel_comet/wmt20-comet-da"
+    checkpoint = copy_model(tiny_comet, hub_cache(place) if place else old)
+    printed, _ = score_with_comet(capsys, "wmt20-comet-da", "--ref", "ref.de", "--json", "scores.json")
+    usual, _ = score_with_comet(capsys, tiny_comet, "--ref", "ref.de")
+    assert printed.splitlines()[:4] == usual.splitlines()[:4]
+    assert "model:wmt20-comet-da|" in printed
+    assert str(checkpoint) in (comet_texts / "scores.json").read_text()
+    assert asked == []
+
+
+def test_the_hub_is_asked_by_the_present_name_first(hub_cache, asked, comet_texts, capsys):
+    (hub_cache("Unbabel/wmt20-comet-da") / "hparams.yaml").touch()  # its download broke off
+    for name in ("wmt20-comet-da", "somebody/some-model"):
+        assert f"`--comet-model` {name} is not on this machine" in refused(capsys, name)
+    assert asked == ["Unbabel/wmt20-comet-da", "wmt20-comet-da", "somebody/some-model"]
+
+
+def test_a_cached_model_is_read_as_safely(hub_cache, asked, tiny_comet, capsys):
+    folder = hub_cache("Unbabel/wmt20-comet-da")
+    broken(tiny_comet, folder, lambda state: state["hyper_parameters"].update(pool=Evil()))
+    assert "would be called to do so, and that can run any code" in refused(capsys, "wmt20-comet-da")
+    assert not Path("was_run").exists()
+
+
+def test_an_encoder_that_was_fetched_before_needs_no_network(hub_cache, tiny_comet, comet_encoder, comet_texts, capsys):
+    def elsewhere(state):
+        state["hyper_parameters"]["pretrained_model"] = "somebody/encoder"
+
+    folder = broken(tiny_comet, comet_texts / "hub", elsewhere)
+    snapshot = hub_cache("somebody/encoder")
+    (snapshot / "config.json").write_bytes(Path(comet_encoder, "config.json").read_bytes())
+    assert "needs the tokenizer of 'somebody/encoder'" in refused(capsys, folder)  # only its configuration is here
+    for file in Path(comet_encoder).iterdir():
+        (snapshot / file.name).write_bytes(file.read_bytes())
+    printed, _ = score_with_comet(capsys, folder, "--ref", "ref.de")
+    usual, _ = score_with_comet(capsys, tiny_comet, "--ref", "ref.de")
+    assert printed.splitlines()[:4] == usual.splitlines()[:4]

@@ -1,6 +1,7 @@
 """scripts/multilingual's Python: what is fetched and joined, drawn for the vocabulary, and joined as binary data."""
 
 import itertools
+import json
 
 import pytest
 from scripts_for_tests import lines_of, load_script, parse
@@ -48,19 +49,30 @@ def test_text_from_a_folder(download, tmp_path):
     assert lines_of(run / "directions.txt") == ["de-en,de-sw,en-de,en-sw,sw-de,sw-en"]
 
 
-def test_text_from_the_network(download, tmp_path):
+@pytest.mark.parametrize("cause", ["dead address", "damaged file"])
+def test_text_from_the_network(cause, download, tmp_path, monkeypatch, capsys):
     """What is held out first; a pair that can't be had doesn't hold up the others, and nothing goes on from it."""
-    commands = []
+    monkeypatch.setenv("MTDATA", str(tmp_path / "cache"))
+    commands, fetched = [], []
+    broken = "OPUS-ccmatrix-v1-deu-jpn"
 
     def run(command):
         commands.append(list(command))
-        return not any("deu-jpn" in word for word in command)
+        return cause == "dead address" or broken not in command
 
-    assert not download.download(download.Request(tmp_path, ["de", "en", "ja"], None, 5), 1, run)
+    def fetch(names, root, jobs):
+        fetched.append(names)
+        return {broken: "no route"} if cause == "dead address" and broken in names else {}
+
+    assert not download.download(download.Request(tmp_path, ["de", "en", "ja"], None, 5), 1, run, fetch)
+    assert [len(names) for names in fetched] == [4, 9]
+    said = f"download: {broken} can't be fetched (no route): start again"
+    assert (said in capsys.readouterr().err) == (cause == "dead address")
     assert not (tmp_path / "langs.txt").exists()
     calls = [parse(command) for command in commands]
     fetched = [one for one, command in zip(calls, commands, strict=True) if command[0] == "mtdata"]
-    assert [len(one.train_dids or []) for one in fetched] == [0, 0, 0, 0, 3, 3, 3]
+    tried = 3 if cause == "damaged file" else 2
+    assert [len(one.train_dids or []) for one in fetched] == [0, 0, 0, 0, *[3] * tried]
     assert all(one.fail_on_error for one in fetched)
     joined = [one for one, command in zip(calls, commands, strict=True) if command[0] == "owf"]
     assert [one.lines for one in joined] == [997, 997, 1012, 1012, None, None]
@@ -72,9 +84,45 @@ def test_text_from_the_network(download, tmp_path):
     assert train.input == [[str(parts / f"OPUS-{n}-v1-eng-jpn.{lang}.gz") for lang in ("eng", "jpn")] for n in names]
 
 
+def test_corpora_that_are_left_out(download, tmp_path, monkeypatch, capsys):
+    """They are neither fetched nor unpacked, and the record says so; so are the pairs of the others."""
+    monkeypatch.setenv("MTDATA", str(tmp_path / "cache"))
+    request = download.Request(tmp_path, ["en", "sw"], None, None, ("OPUS-ccmatrix-*", "OPUS-ted2020-v1-eng-swa"))
+    fetched = []
+
+    def run(command):
+        if command[0] == "mtdata":
+            return True
+        args = parse(command)
+        if args.json:
+            counts = [{"read": 7, "written": 6}] * len(args.input)
+            write(tmp_path / "counts" / args.json.rsplit("/", 1)[1], [json.dumps({"corpora": counts})])
+        return True
+
+    def fetch(names, root, jobs):
+        fetched.extend(names)
+        return {}
+
+    assert download.download(request, 1, run, fetch)
+    assert [name for name in fetched if "OPUS" in name] == ["OPUS-wikimatrix-v1-eng-swa"]
+    record = json.loads((tmp_path / "raw/corpora.json").read_text())
+    assert (record["expected"], record["found"], record["kept"]) == (None, 7, 6)
+    assert [(corpus["name"].split("-")[1], corpus["found"]) for corpus in record["corpora"]] == [
+        ("ted2020", None),
+        ("wikimatrix", 7),
+        ("ccmatrix", None),
+    ]
+    (note,) = lines_of(tmp_path / "raw/notes.txt")
+    assert note.startswith("the training text lacks OPUS-ted2020-v1-eng-swa, OPUS-ccmatrix-v1-eng-swa: left out")
+    assert "not known" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
+        (["--without", "OPUS-none-*"], "`--without` must be one of OPUS-ted2020-v1-deu-eng, "),
+        (["--langs", "en", "sw", "ko", "--without", "*-kor-swa"], "`--without` leaves no corpus of ko-sw"),
+        (["--langs", "en", "sw", "--local", ".", "--without", "x"], "`--without` is for corpora that are fetched"),
         (["--langs", "en", "en"], "`--langs` must name two languages at least, but is en"),
         (["--langs", "en zh-Hans"], "fairseq needs languages of letters and _, but one is zh-Hans"),
         (["--langs", "en", "xx"], "corpora.tsv has no text in xx"),

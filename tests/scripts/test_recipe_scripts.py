@@ -114,6 +114,7 @@ def test_text_from_a_folder(dataset, scripts):
         (scripts.run / "original" / f"{split}.en").touch()
     commands = scripts.commands(f"{dataset}/download.sh", "--limit", "5", LOCAL=local)
     pairs = [parse(command) for command in commands if command[0] == "owf"]
+    assert not [command for command in commands if "fetch" in command[1]]
     assert {command[0] for command in commands} <= {"owf", "python"}
     train = next(args for args in pairs if args.output[0].endswith("/train.en"))
     assert train.input == [[f"{local}/train.en", f"{local}/train.{DATASETS[dataset][1]}.gz"]]
@@ -126,22 +127,31 @@ def test_text_from_a_folder(dataset, scripts):
 
 
 @pytest.mark.parametrize(("dataset", "corpora"), [("wmt22_en_de", 13), ("wmt16_en_ro", 2)])
-def test_text_from_the_network(dataset, corpora, scripts):
-    """Through mtdata, joined in the order of the script; through sacreBLEU the other sets, each side once."""
+def test_text_from_the_network(dataset, corpora, scripts, monkeypatch):
+    """Through mtdata, joined in the order of the table; through sacreBLEU the other sets, each side once."""
     (scripts.run / "original").mkdir(parents=True)
     for split in ("train", "valid", "test"):
         (scripts.run / "original" / f"{split}.en").touch()
-    commands = scripts.commands(f"{dataset}/download.sh")
-    (mtdata,) = [parse(command) for command in commands if command[0] == "mtdata"]
+    commands = scripts.commands(f"{dataset}/download.sh", "--limit", "5", JOBS="3")
+    (fetch,) = [command for command in commands if command[1].endswith("/fetch_corpora.py")]
+    made, fetched = [], []
+    monkeypatch.setenv("MTDATA", "cache")
+    monkeypatch.setattr("owf_fairseq.data.corpora.prefetch", lambda *words: fetched.append(words) or {})
+    script = load_script("fetch_corpora.py")
+    assert script.main(fetch[2:], lambda command: made.append(command) or command[0] == "mtdata") == 1
+    mtdata, train = map(parse, made)
+    assert len(fetched[0][0]) == corpora
     assert (len(mtdata.train_dids), mtdata.fail_on_error, mtdata.merge_train, mtdata.compress) == (
         corpora,
         True,
         False,
         True,
     )
-    train = next(parse(one) for one in commands if one[0] == "owf" and any(word.endswith("/train.en") for word in one))
+    assert (train.limit, train.drop_empty, train.max_words) == (5, True, 250)
+    assert [file.rsplit("/", 1)[1] for file in train.output] == [f"train.{lang}" for lang in DATASETS[dataset][:2]]
     names = [str(name) for name in mtdata.train_dids]
-    assert [re.sub(r".*/|\.[a-z]{3}\.gz", "", source) for source, _ in train.input] == names
+    assert [re.sub(r".*/|\.eng\.gz", "", source) for source, _ in train.input] == names
+    assert all(re.search(r"/train-parts/.*\.(deu|ron)\.gz$", target) for _, target in train.input)
     sets = [command for command in commands if command[0] == "sacrebleu"]
     assert len(sets) == {"wmt22_en_de": 7, "wmt16_en_ro": 4}[dataset]
     assert not [one for one in scripts.commands(f"{dataset}/download.sh") if one[0] == "sacrebleu"]  # they are there
@@ -215,6 +225,10 @@ def test_a_table_from_the_text(scripts):
     assert [parse(one).limit for one in text] == [300, None, None]
     assert parse(prepare).vocab_size == 200
     assert scripts.commands("reproduce_tables.sh", *words, PREPARED="yes") == [check, walk]
+    large = ["--table", "one_wide", "--dataset", "wmt22_en_de"]
+    commands = scripts.commands("reproduce_tables.sh", *large, WITHOUT="Tilde-* A")
+    (fetch,) = (command for command in commands if command[1].endswith("/fetch_corpora.py"))
+    assert fetch[-2:] == ["--without=Tilde-*", "--without=A"]
     assert len(scripts.commands("reproduce_tables.sh", *words, "--dry-run")) == 2
     refused = scripts.call("reproduce_tables.sh", *words, FAIL="owf")
     assert refused.returncode != 0
@@ -236,7 +250,7 @@ def test_similarity_is_a_table(scripts):
 
 def test_quickstart_shows_what_it_does(scripts):
     """With the default models, and with what a trial asks for."""
-    state = "cat pyproject.toml constraints.txt | cksum"
+    state = "cat pyproject.toml constraints*.txt | cksum"
     mark = subprocess.run(state, shell=True, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
     (scripts.folder / "venv/.installed").write_text(f"{mark}1\n")
     out = scripts.folder / "out"
