@@ -26,7 +26,7 @@ FAIRSEQ_DISTRIBUTIONS = ("fairseq", "ve-fairseq", "fairseq-fixed")
 
 REQUIRED_PARTS = ("numpy", "sentencepiece", "sacrebleu")
 
-OPTIONAL_PARTS = {"unbabel-comet": "comet", "ctranslate2": "export", "matplotlib": "plot"}
+OPTIONAL_PARTS = {"unbabel-comet": "comet", "ctranslate2": "export", "matplotlib": "plot", "eflomal": "shortlist"}
 """Distributions that single subcommands need, and the extra of this package that installs each."""
 
 IMPORT_TIMEOUT_S = 300

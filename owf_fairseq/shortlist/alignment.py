@@ -89,8 +89,9 @@ def count_links(
     found = LinkCounts.of(np.empty(0, np.int64))
     with tempfile.TemporaryDirectory(prefix="owf-shortlist-") as folder:
         directions = [Path(folder) / name for name in ("forward", "reverse")]
-        # numbers for words: eflomal takes two pieces for one that differ in case only
-        Aligner().align(source.lines(), target.lines(), *map(str, directions))
+        # Numbers for words: eflomal takes two pieces for one that differ in case only. Fertilities, and three samplers
+        # instead of one, take three times as long, and cover no more of a validation set (Multi30k's: 97.8 %).
+        Aligner(model=2, n_samplers=1).align(source.lines(), target.lines(), *map(str, directions))
         for path in directions:
             with open(path, encoding="ascii") as lines:
                 for links in _links(lines, source, target):

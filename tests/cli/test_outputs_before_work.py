@@ -28,6 +28,8 @@ def command(name, run, output):
         "export": [model, "--data", str(run / "data"), "--output", output],
         "similarity": [model, "--src", text, "--ref", str(run / "test.de"), "--no-plots", "--cpu", "--output", output],
         "translate": [model, "--input", text, "--output", output, "--overwrite", "--cpu"],
+        "distill": [model, "--train", str(run / "train"), "--langs=en-de", "--output", output, "--overwrite", "--cpu"],
+        "shortlist": [str(run / "data"), "--output", output, "--overwrite"],
         "pairs": ["--input", text, text, "--output", output, f"{output}2", "--overwrite"],
         "evaluate": [text, "--ref", text, "--json", output, "--overwrite"],
         "benchmark": [model, "--json", output, "--overwrite", "--cpu"],
@@ -41,7 +43,7 @@ def command(name, run, output):
     "name",
     [
         *("average", "convert", "export", "similarity", "translate"),
-        *("pairs", "evaluate", "benchmark", "report", "prepare"),
+        *("pairs", "evaluate", "benchmark", "report", "prepare", "distill", "shortlist"),
     ],
 )
 def test_a_parent_that_is_a_file_or_read_only(name, run, capsys):

@@ -110,6 +110,14 @@ def in_threads(work, number):
         return list(pool.map(one, range(number)))
 
 
+def test_searches_on_all_cores(exported_copier, monkeypatch):
+    monkeypatch.setattr("owf_fairseq.decoding.ctranslate2_backend.cores", lambda: 3)
+    one = CTranslate2Backend(exported_copier, cpu=True, searches=0)
+    assert (one.searches, one.threads, one.translator.num_translators) == (3, 1, 3)
+    other = CTranslate2Backend(exported_copier, cpu=True)
+    assert (other.searches, other.threads, other.translator.num_translators) == (1, 0, 1)
+
+
 def test_many_clients_get_what_one_gets(exported_copier):
     if not WMT22.exists():
         pytest.skip("the WMT22 test set is not there (../shared/data/wmt22-en-de/src.en)")

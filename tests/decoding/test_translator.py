@@ -52,6 +52,27 @@ def test_batches_hold_every_sentence_once_and_are_as_full_as_allowed():
     assert list(Batching().batches([])) == []
 
 
+def test_several_searches_at_the_same_time_give_the_same():
+    lines = [" ".join("abcdefgh"[: 1 + n % 7]) + f" {n}" for n in range(50)]
+    one, three = (translator(batching=Batching(20), searches=searches) for searches in (1, 3))
+    assert list(three.translate(lines)) == list(one.translate(lines))
+    assert sorted(three.backend.batches) == sorted(one.backend.batches)
+
+
+def test_an_error_ends_all_searches():
+    one = translator(batching=Batching(1), searches=2)
+
+    def search(batch, options, searching=one.backend.search):
+        if batch[0] == ["5"]:
+            raise KeyboardInterrupt
+        return searching(batch, options)
+
+    one.backend.search = search
+    with pytest.raises(KeyboardInterrupt):
+        list(one.translate(map(str, range(1000))))
+    assert len(one.backend.batches) < 900  # what waits for its turn is not begun
+
+
 @pytest.mark.parametrize(("target", "joint"), [("de", " "), ("zh", ""), ("zh_Hans", ""), ("ja", ""), ("ko", " ")])
 def test_parts_are_joined_as_the_language_writes(target, joint):
     warnings = []
