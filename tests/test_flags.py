@@ -193,3 +193,21 @@ def test_flags_are_on_every_arch_with_help():
     assert "cycle-rev-M" in "".join(text.split())  # it may be wrapped at a hyphen
     for name in ("encoder-ffn", "decoder-ffn", "share-encoder-decoder-ffn", "encoder-self-attn", "decoder-self-attn"):
         assert f"--{name}" in text
+
+
+def test_widths_are_those_of_the_blocks_in_the_order_of_their_first_use():
+    flags = ["--encoder-ffn", "0,0,1,-,1,2", "--encoder-ffn-widths", "512,2048,8192", "--decoder-ffn-embed-dim", "40"]
+    plan = make_plan(parse("owf_tiny_shared_dec", *flags, "--decoder-ffn", "cycle-2"))
+    assert plan.ffn_widths == [512, 512, 2048, 0, 2048, 8192, *[40] * 6]
+    assert plan.ffn == [0, 0, 1, None, 1, 2, 6, 7, 6, 7, 6, 7]
+    lists = {
+        "encoder_ffn": [0, 0, 1, None, 1, 2],
+        "encoder_ffn_widths": [512, 2048, 8192],
+        "ffn_per_layer": ["norm", "bias"],
+    }
+    args = argparse.Namespace(arch="owf_tiny", **lists)  # as fairseq-hydra-train reads lists
+    models.ARCH_CONFIG_REGISTRY["owf_tiny"](args)
+    made = make_plan(args)
+    assert made.ffn[:6] == [0, 0, 1, None, 1, 2]
+    assert made.ffn_widths[:6] == [512, 512, 2048, 0, 2048, 8192]
+    assert (made.per_layer.norm, made.per_layer.bias, made.per_layer.lora) == (True, True, 0)
