@@ -9,8 +9,8 @@ from typing import Any
 
 from fairseq.dataclass import FairseqDataclass
 
+from owf_fairseq.patterns import spellings
 from owf_fairseq.per_layer import TERMS
-from owf_fairseq.sharing import spellings
 
 FFN_LAYER_NORMS = ("shared", "per-layer")
 TARGET_POSITIONS = ("continue", "restart")

@@ -14,8 +14,8 @@ from owf_fairseq.flag_checks import (
     unsupported,
 )
 from owf_fairseq.flags import FFN_LAYER_NORMS, LARGEST_SIZES, PATTERN_FLAGS, flag_name
+from owf_fairseq.patterns import Pattern, make_pattern, number_of_blocks
 from owf_fairseq.per_layer import PerLayer, parse_per_layer
-from owf_fairseq.sharing import Pattern, make_pattern, number_of_blocks
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def fetch(args: argparse.Namespace, flags: Sequence[str], run: Runner = run_comm
     parts = read_corpora(args.corpora)
     if args.jobs < 1:
         raise InputError(f"`--jobs` must be at least 1, but is {args.jobs}")
-    names, left_out = corpora.choose([part.name for part in parts], args.without)
+    names, left_out = corpora.choose_corpora([part.name for part in parts], args.without)
     failures = corpora.prefetch(names, Path(os.environ["MTDATA"]), args.jobs)
     for problem in corpora.complaints(failures):
         print(f"fetch_corpora: {problem}", file=sys.stderr)

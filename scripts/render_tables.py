@@ -222,7 +222,7 @@ def printed_second(command: str) -> str:
 @from_package("patterns")
 def patterns_table(_: str) -> str:
     """The patterns, for six layers."""
-    from owf_fairseq.sharing import STRATEGIES, make_pattern
+    from owf_fairseq.patterns import STRATEGIES, make_pattern
 
     rows = []
     for strategy in STRATEGIES.values():

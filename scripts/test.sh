@@ -2,7 +2,7 @@
 # Sets up what the tests need in a virtual environment and runs all checks: ruff, mypy, shellcheck and pytest.
 #
 #   bash scripts/test.sh                                 # everything
-#   bash scripts/test.sh tests/test_sharing.py -k cycle  # what is given goes to pytest
+#   bash scripts/test.sh tests/test_patterns.py -k cycle  # what is given goes to pytest
 #
 # Environment: PYTHON, the interpreter to install with; OWF_VENV, the virtual environment (default: .venv).
 set -euo pipefail

@@ -14,8 +14,8 @@ from models_for_tests import make_task
 from owf_fairseq.checkpoints.stored_model import build_model
 from owf_fairseq.errors import InputError
 from owf_fairseq.parameters import given_flags
+from owf_fairseq.patterns import STRATEGIES, make_pattern, number_of_blocks, pattern_text
 from owf_fairseq.plan import Plan, make_plan
-from owf_fairseq.sharing import STRATEGIES, make_pattern, number_of_blocks, pattern_text
 
 SEEDS = range(320)
 NOT_TOGETHER = ("nothing would read the source", "the rank is at most", "`--share-encoder-decoder-ffn` needs")

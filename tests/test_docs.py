@@ -14,11 +14,12 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from fairseq_for_tests import REPOSITORY
 
-from owf_fairseq import USER_DIR, cli, sharing
+from owf_fairseq import USER_DIR, cli, patterns
 from owf_fairseq.explore import families
 from owf_fairseq.explore.counts import count, solve
+from owf_fairseq.patterns import make_pattern
 from owf_fairseq.scoring import metrics
-from owf_fairseq.sharing import ARCHS, SIZES, make_pattern
+from owf_fairseq.sharing import ARCHS, SIZES
 from owf_fairseq.training.run import plan
 
 README = TEXTS["README.md"]
@@ -236,9 +237,9 @@ def section(heading):
 
 
 def test_the_example_of_a_pattern(monkeypatch):
-    monkeypatch.setattr(sharing, "STRATEGIES", dict(sharing.STRATEGIES))
+    monkeypatch.setattr(patterns, "STRATEGIES", dict(patterns.STRATEGIES))
     function, row = blocks(section("Add a pattern"), "python")
-    exec(function, vars(sharing) | {})
+    exec(function, vars(patterns) | {})
     [((name, layers), expected)] = eval("{" + row + "}").items()
     assert make_pattern(name, layers) == expected
 

@@ -5,7 +5,7 @@ import sys
 
 from owf_fairseq.cli import subcommands
 
-LIGHT = "sharing errors baselines model_names progress tables files cost_model explore scoring cli".split()
+LIGHT = "patterns sharing errors baselines model_names progress tables files cost_model explore scoring cli".split()
 """Modules and packages that import neither torch nor fairseq when they are loaded, nor does what they import."""
 
 PROGRAM = """

@@ -29,8 +29,9 @@ from owf_fairseq.files.fingerprint import known_data
 from owf_fairseq.flags import FLAG_DEFAULTS, PATTERN_FLAGS, as_text, flag_name
 from owf_fairseq.models.tied_weights import tied_names
 from owf_fairseq.parameters import given_flags, unknown_arch
+from owf_fairseq.patterns import Pattern, pattern_text
 from owf_fairseq.plan import make_plan
-from owf_fairseq.sharing import ARCHS, SIZES, Pattern, arch_name, is_decoder_only, pattern_text
+from owf_fairseq.sharing import ARCHS, SIZES, arch_name, is_decoder_only
 
 COMMAND = "owf convert"
 _WIDTHS = ("encoder_ffn_embed_dim", "decoder_ffn_embed_dim")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from owf_fairseq.checkpoints.added_sublayers import NORM, PROJECTIONS, move_layer_norms, no_attention
 from owf_fairseq.checkpoints.combine import (
     FFN,
     FFN_NAMES,
@@ -78,7 +79,8 @@ class BlockConverter:
             self._ffn(layers)
         self._dropped_ffns()
         if not self.problems:
-            self._move_layer_norms()
+            self.problems += move_layer_norms(self.weights, args, self.added)
+            self._shared_norms_agree()
         if self.problems:
             raise InputError(dict.fromkeys(self.problems))
         self.steps = _merged(self.steps)
@@ -99,11 +101,11 @@ class BlockConverter:
             having = [n for n in layers if self._has_attention(stack, n, attention)]
             self._attention_norms(stack, layers, attention)
             if not having:
-                blocks = [self._no_attention(stack, attention)]
+                blocks = [[t.to(self.dtype) for t in no_attention(self.args, stack, attention, self.generator)]]
             else:
-                found = [(n, self._of_layer(f"{stack}.layers.{n}.{attention}", _PROJECTIONS)) for n in having]
+                found = [(n, self._of_layer(f"{stack}.layers.{n}.{attention}", PROJECTIONS)) for n in having]
                 blocks = [list(tensors) for _, tensors in different(found)]
-            for index, part in enumerate(_PROJECTIONS):
+            for index, part in enumerate(PROJECTIONS):
                 value = self._combined([tensors[index] for tensors in blocks])
                 for number in layers:
                     self.weights[f"{stack}.layers.{number}.{attention}.{part}"] = value
@@ -125,23 +127,9 @@ class BlockConverter:
             norm = f"{stack}.layers.{number}.{attention}_layer_norm"
             there = self._has_attention(stack, number, attention)
             dim = getattr(self.args, f"{stack}_embed_dim")
-            values = self._of_layer(norm, _NORM) if there else [torch.ones(dim), torch.zeros(dim)]
-            self.weights |= {f"{norm}.{part}": value.to(self.dtype) for part, value in zip(_NORM, values, strict=True)}
+            values = self._of_layer(norm, NORM) if there else [torch.ones(dim), torch.zeros(dim)]
+            self.weights |= {f"{norm}.{part}": value.to(self.dtype) for part, value in zip(NORM, values, strict=True)}
             self.added |= set() if there else {norm}
-
-    def _no_attention(self, stack: str, attention: str) -> list[Tensor]:
-        """Projections whose output is 0; those of queries, keys and values are random, so that training moves them."""
-        dim = getattr(self.args, f"{stack}_embed_dim")
-        read = self.args.encoder_embed_dim if attention == "encoder_attn" else dim
-        values = []
-        for part in _PROJECTIONS:
-            projection, kind = part.split(".")
-            columns = read if projection in ("k_proj", "v_proj") else dim
-            value = torch.zeros(dim, columns) if kind == "weight" else torch.zeros(dim)
-            if kind == "weight" and projection != "out_proj":
-                value.uniform_(-(columns**-0.5), columns**-0.5, generator=self.generator)
-            values.append(value.to(self.dtype))
-        return values
 
     def _ffn(self, layers: list[int]) -> None:
         """One FFN of the target, with its layer norm or norms."""
@@ -250,9 +238,9 @@ class BlockConverter:
         kept = True
         for group in [[number] for number in layers] if self.plan.per_layer.norm else [layers]:
             having = [number for number in group if self._has_ffn(number)] or [n for n in layers if self._has_ffn(n)]
-            norms = different([(n, self._of_layer(self._ffn_norm(n), _NORM)) for n in having])
+            norms = different([(n, self._of_layer(self._ffn_norm(n), NORM)) for n in having])
             values = [self._combined(list(tensors)) for tensors in zip(*(norm for _, norm in norms), strict=True)]
-            self._put(group, [f"final_layer_norm.{part}" for part in _NORM], values)
+            self._put(group, [f"final_layer_norm.{part}" for part in NORM], values)
             kept = kept and len(norms) == 1
         return kept
 
@@ -260,34 +248,13 @@ class BlockConverter:
         """Those of an FFN that was not there."""
         for number in layers:
             dim = getattr(self.args, f"{self._stack(number)}_embed_dim")
-            self._put([number], [f"final_layer_norm.{p}" for p in _NORM], [torch.ones(dim), torch.zeros(dim)])
+            self._put([number], [f"final_layer_norm.{p}" for p in NORM], [torch.ones(dim), torch.zeros(dim)])
             self.added.add(self._ffn_norm(number))
 
-    def _move_layer_norms(self) -> None:
-        """Post-norm: lets a sublayer that was added, and gives 0, change nothing; pre-norm it does so anyway.
-
-        Its layer norm takes over gain and bias of the one before it, which gets gain 1 and bias 0: a layer norm of what
-        is normalised already is itself, up to its epsilon.
-        """
-        for stack in ("encoder", "decoder"):
-            if self._pre_norm(stack):
-                continue
-            first = f"{stack}.layernorm_embedding"
-            before = first if f"{first}.weight" in self.weights else None
-            for norm in self._norms(stack):
-                if norm in self.added and before is None:
-                    self.problems.append(
-                        f"the {stack} begins with a sublayer that was dropped: with post-norm, one that changes "
-                        "nothing cannot stand there, because nothing is normalised before it"
-                    )
-                elif norm in self.added:
-                    for part, neutral in zip(_NORM, (1.0, 0.0), strict=True):
-                        moved = self.weights[f"{before}.{part}"]
-                        self.weights[f"{norm}.{part}"] = moved
-                        self.weights[f"{before}.{part}"] = torch.full_like(moved, neutral)
-                before = norm
+    def _shared_norms_agree(self) -> None:
+        """Refuses layers that share an FFN with its layer norm, where only some of their norms had to move."""
         for layers in [] if self.plan.per_layer.norm else self.plan.ffn_users:
-            norms = [[self.weights[f"{self._ffn_norm(n)}.{part}"] for part in _NORM] for n in layers]
+            norms = [[self.weights[f"{self._ffn_norm(n)}.{part}"] for part in NORM] for n in layers]
             if not all(same(norm, norms[0]) for norm in norms):
                 numbers = " ".join(map(str, self._within(layers)))
                 self.problems.append(
@@ -295,14 +262,6 @@ class BlockConverter:
                     "stand for a sublayer that some of them have not: with post-norm each layer's norm would have to "
                     "move; give `--ffn-layer-norm per-layer`"
                 )
-
-    def _norms(self, stack: str) -> Iterator[str]:
-        """The names of all layer norms of the target's layers, in the order of the sublayers."""
-        for number in range(getattr(self.args, f"{stack}_layers")):
-            for name in ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"):
-                norm = f"{stack}.layers.{number}.{name}"
-                if f"{norm}.weight" in self.weights:
-                    yield norm
 
     def _dropped_ffns(self) -> None:
         for stack in ("encoder", "decoder"):
@@ -351,10 +310,6 @@ class BlockConverter:
 
 
 _TO_EPSILON = ", and moved the layer norm before it (exact up to the norm's epsilon)"
-
-
-_NORM = ("weight", "bias")
-_PROJECTIONS = tuple(f"{name}.{part}" for name in ("q_proj", "k_proj", "v_proj", "out_proj") for part in _NORM)
 
 
 def _merged(steps: Sequence[Step]) -> list[Step]:

@@ -11,7 +11,7 @@ from owf_fairseq.checkpoints.checkpoint import MADE_BY, PathLike, read_checkpoin
 from owf_fairseq.checkpoints.model_facts import facts_of_stored
 from owf_fairseq.checkpoints.stored_model import StoredModel, describe_state, differing_flags, updates_of
 from owf_fairseq.models.tied_weights import broken_ties, tied_names
-from owf_fairseq.sharing import Pattern
+from owf_fairseq.patterns import Pattern
 
 HALF_PRECISION_OPTIMIZERS = {
     "FP16Optimizer": "--fp16",

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from owf_fairseq.patterns import make_pattern
 from owf_fairseq.per_layer import PerLayer
-from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, is_decoder_only, make_pattern
+from owf_fairseq.sharing import ARCHS, SIZES, configuration_of, is_decoder_only
 
 if TYPE_CHECKING:
     from owf_fairseq.flag_checks import HasFlags

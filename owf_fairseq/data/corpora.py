@@ -51,7 +51,7 @@ class Part:
     kept: int = 0
 
 
-def choose(names: Sequence[str], without: Sequence[str]) -> tuple[list[str], list[str]]:
+def choose_corpora(names: Sequence[str], without: Sequence[str]) -> tuple[list[str], list[str]]:
     """Divides corpora into those to fetch, and those to leave out.
 
     Args:

@@ -11,7 +11,8 @@ from owf_fairseq.explore.layouts import Layout
 from owf_fairseq.files.folders import output_folder
 from owf_fairseq.files.lines import PathLike, write_lines
 from owf_fairseq.paper import rows as paper
-from owf_fairseq.sharing import SIZES, pattern_text
+from owf_fairseq.patterns import pattern_text
+from owf_fairseq.sharing import SIZES
 from owf_fairseq.training.config import BASE, DATASETS, find_config
 
 COMMAND = "owf explore"

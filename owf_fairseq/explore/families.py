@@ -9,8 +9,9 @@ from itertools import product
 from owf_fairseq.errors import InputError
 from owf_fairseq.explore.layouts import Layout, Widths, layout_of_row, numbers_of
 from owf_fairseq.paper.rows import rows as paper_rows
+from owf_fairseq.patterns import STRATEGIES, number_of_blocks, pattern_text
 from owf_fairseq.per_layer import parse_per_layer
-from owf_fairseq.sharing import SIZES, STRATEGIES, number_of_blocks, pattern_text
+from owf_fairseq.sharing import SIZES
 
 
 @dataclass(frozen=True)

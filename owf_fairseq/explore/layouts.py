@@ -7,8 +7,9 @@ from functools import cache, cached_property
 
 from owf_fairseq.cost_model.cost import LayerShape, ModelShape
 from owf_fairseq.paper.rows import PaperRow
+from owf_fairseq.patterns import make_pattern, number_of_blocks
 from owf_fairseq.per_layer import PerLayer
-from owf_fairseq.sharing import SIZES, Size, arch_name, make_pattern, number_of_blocks
+from owf_fairseq.sharing import SIZES, Size, arch_name
 
 Widths = tuple[float, ...]
 """d_ff of each block of a stack, in the order of first use."""
@@ -18,7 +19,7 @@ Key = tuple[object, ...]
 
 @cache
 def numbers_of(pattern: str, layers: int) -> tuple[int | None, ...]:
-    """What ``sharing.make_pattern`` makes of a pattern; there are few, and they are asked for often."""
+    """What ``patterns.make_pattern`` makes of a pattern; there are few, and they are asked for often."""
     return tuple(make_pattern(pattern, layers))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from owf_fairseq.sharing import Pattern, blocks_in_order
+from owf_fairseq.patterns import Pattern, blocks_in_order
 
 IncrementalState = dict[str, dict[str, Tensor | None]]
 """The caches of incremental decoding, filed by attention object."""

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from owf_fairseq.modules.residual import ResidualSublayers
+from owf_fairseq.patterns import Pattern, blocks_in_order
 from owf_fairseq.per_layer import PerLayer
-from owf_fairseq.sharing import Pattern, blocks_in_order
 
 
 class FeedForwardBlock(NamedTuple):

@@ -25,7 +25,16 @@ from functools import cache
 from itertools import combinations, permutations
 from pathlib import Path
 
-from owf_fairseq.data.corpora import Part, choose, complaints, describe, prefetch, read_counts, record, unpacking
+from owf_fairseq.data.corpora import (
+    Part,
+    choose_corpora,
+    complaints,
+    describe,
+    prefetch,
+    read_counts,
+    record,
+    unpacking,
+)
 from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.lines import write_lines
 
@@ -81,7 +90,7 @@ class Request:
         if self.local is not None and self.without:
             problems.append("`--without` is for corpora that are fetched, but with `--local` none is")
         if self.local is None and not problems:
-            chosen = collect(problems, lambda: choose(self.names(self.pairs), self.without))
+            chosen = collect(problems, lambda: choose_corpora(self.names(self.pairs), self.without))
             kept = chosen[0] if chosen is not None else []
             problems += [
                 f"`--without` leaves no corpus of {'-'.join(pair)}"
@@ -102,7 +111,7 @@ class Request:
 
     def kept(self, pairs: Iterable[Pair]) -> list[str]:
         """The same, but for those that are left out."""
-        left_out = choose(self.names(self.pairs), self.without)[1]
+        left_out = choose_corpora(self.names(self.pairs), self.without)[1]
         return [name for name in self.names(pairs) if name not in left_out]
 
     def held_out(self) -> list[tuple[str, str, str, str]]:
