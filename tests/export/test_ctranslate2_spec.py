@@ -40,10 +40,16 @@ def test_what_else_a_model_may_have(what, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arch", ["owf_tiny", "owf_tiny_one_wide_ffn", "owf_tiny_cycle_rev_3", "owf_tiny_attention_sss"]
+    ("arch", "flags"),
+    [
+        *((f"owf_tiny{name}", []) for name in ("", "_one_wide_ffn", "_cycle_rev_3", "_attention_sss")),
+        ("owf_tiny_one_wide_ffn", ["--ffn-per-layer", "norm,bias"]),
+        ("owf_tiny_shared_enc", ["--decoder-ffn", "0,-,0,1,1,-", "--decoder-ffn-widths", "200,300"]),
+    ],
 )
-def test_shared_blocks_are_stored_once(arch, tmp_path):
-    model = make_model(arch, "--share-all-embeddings", "--encoder-embed-dim", "64", "--decoder-embed-dim", "64")
+def test_shared_blocks_are_stored_once(arch, flags, tmp_path):
+    dims = ["--encoder-embed-dim", "64", "--decoder-embed-dim", "64"]
+    model = make_model(arch, "--share-all-embeddings", *dims, *flags)
     dictionary = make_task().source_dictionary
     parameters = sum(weight.numel() for weight in model.parameters())
     ModelConverter(model.eval(), dictionary, dictionary).convert(str(tmp_path / "exported"))
