@@ -22,7 +22,7 @@ _LONGEST_WORD = 10
 
 @dataclass(frozen=True)
 class NumberedSentences:
-    """NumberedSentences, one after the other.
+    """Sentences, one after the other.
 
     Attributes:
         tokens: of all, without end-of-sentence symbols.
