@@ -18,4 +18,5 @@ say "mypy, import-linter"
 say "shellcheck"
 "$VENV/bin/shellcheck" -x -P scripts scripts/*.sh scripts/*/*.sh .ci/run
 say "pytest"
+[ $# -gt 0 ] || set -- --numprocesses 2 --dist loadfile # everything: two processes, a file's tests in one of them
 "$VENV/bin/python" -m pytest "$@"
