@@ -110,8 +110,8 @@ def test_archs_and_flags_in_any_order(tokens, capsys):
         ),
         (["owf_tiny", "--encoder-layers", "x"], [["`--encoder-layers`", "'x'"]]),
         (
-            ["owf_tiny", "owf_tiny_no_enc", "--decoder-ffn", "cycle-7", "--decoder-self-attn", "none"],
-            [["`--decoder-ffn`", "'cycle-7'"], ["`--decoder-self-attn`", "'none'"]],
+            ["owf_tiny", "owf_tiny_no_enc", "--decoder-ffn", "cycle-7", "--decoder-self-attn", "nun"],
+            [["`--decoder-ffn`", "'cycle-7'"], ["`--decoder-self-attn`", "'nun'"]],
         ),
         (["owf_tiny", "--vocab-size", "0"], [["`--vocab-size`", "0"]]),
         (["owf_tiny", "--encoder-ffn-embed-dim", "-5"], [["`--encoder-ffn-embed-dim` must be at least 1", "-5"]]),
