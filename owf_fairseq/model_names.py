@@ -74,7 +74,11 @@ def checkpoints_of(model: str) -> list[str]:
 
 
 def arch_of_name(name: str) -> tuple[str | None, int | None]:
-    """The arch and the width that a name says, such as ``owf_big_shared_enc_24576``; with or without ``owf_``."""
+    """The arch and the width that a name says, such as ``owf_big_shared_enc_24576``; with or without ``owf_``.
+
+    ``_seed_N`` at its end, as the folders of `owf train --seeds` have it, says nothing of either.
+    """
+    name = re.sub(r"_seed_\d+$", "", name)
     found = re.fullmatch(r"(?:owf_)?(.+?)(?:_(\d{2,}))?", name)
     for text, dim in ((name, None), (found[1], found[2])) if found else ():
         arch = text if text.startswith("owf_") else f"owf_{text}"

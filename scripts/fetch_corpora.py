@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import os
 import subprocess
 import sys
@@ -33,8 +34,16 @@ def run_command(command: Sequence[str]) -> bool:
 
 
 def read_corpora(path: Path) -> list[corpora.Part]:
-    """mtdata's names, and the pairs that are expected."""
-    with open(path, encoding="utf-8", newline="") as file:
+    """mtdata's names, and the pairs that are expected.
+
+    Raises:
+        InputError: the file can't be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"`--corpora` {path} can't be read: {error}") from error
+    with io.StringIO(text, newline="") as file:
         return [corpora.Part(row["id"], int(row["pairs"] or 0) or None) for row in csv.DictReader(file, delimiter="\t")]
 
 
@@ -45,6 +54,9 @@ def fetch(args: argparse.Namespace, flags: Sequence[str], run: Runner = run_comm
         InputError: a flag names something that can't be used.
     """
     parts = read_corpora(args.corpora)
+    languages = args.langs.split("-")
+    if len(languages) != 2 or not all(languages):
+        raise InputError(f"`--langs` must be two languages, such as eng-deu, but is '{args.langs}'")
     if args.jobs < 1:
         raise InputError(f"`--jobs` must be at least 1, but is {args.jobs}")
     names, left_out = corpora.choose_corpora([part.name for part in parts], args.without)
@@ -53,8 +65,7 @@ def fetch(args: argparse.Namespace, flags: Sequence[str], run: Runner = run_comm
         print(f"fetch_corpora: {problem}", file=sys.stderr)
     if failures:
         return False
-    first, second = args.langs.split("-")
-    unpack, files = corpora.unpacking(args.run / "mtdata", "train", names, (first, second), args.jobs)
+    unpack, files = corpora.unpacking(args.run / "mtdata", "train", names, (languages[0], languages[1]), args.jobs)
     inputs = [word for pair in files for word in ("--input", *pair)]
     counts = args.run / "counts" / "train.json"
     join = ["owf", "pairs", *inputs, "--output", *map(str, args.output), "--json", str(counts), *flags]

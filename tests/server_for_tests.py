@@ -19,8 +19,8 @@ class Server(ThreadingHTTPServer):
         files: path to bytes.
         faults: path to ("cut", N): the connection closes after N bytes; ("slow", N, S): after N
             bytes S seconds pass;
-            ("busy",): status 503; ("shut",): the connection closes at once.
-        ranges: whether it knows of them.
+            ("busy",): status 503; ("shut",): the connection closes at once; ("part", N): N bytes at most, as a part.
+        ranges: whether it knows of them. blind: whether it sends a part whatever version was asked for.
         tag: of all files.
         asked: path and the bytes that were asked for, of each request.
     """
@@ -30,6 +30,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files, self.faults, self.ranges, self.tag, self.asked = {}, {}, True, '"1"', []
+        self.blind = False
 
     def url(self, path):
         return f"http://127.0.0.1:{self.server_port}{path}"
@@ -50,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         body, start = server.files[self.path], 0
         wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        if wanted and server.ranges and self.headers.get("If-Range") == server.tag:
+        if wanted and server.ranges and (server.blind or self.headers.get("If-Range") == server.tag):
             start = int(wanted[1])
         if start and start >= len(body):
             self.send_response(416)
@@ -59,7 +60,10 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(206 if start else 200)
         if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+            whole = len(body)
+            if fault[0] == "part":
+                body = body[: start + fault[1]]
+            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{whole}")
         if server.tag:
             self.send_header("ETag", server.tag)
         self.send_header("Content-Length", str(len(body) - start))

@@ -119,6 +119,9 @@ class Downloader:
             resumed = answer.status_code == 206
             if resumed and not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
                 raise requests.ConnectionError("the server sends another part than it was asked for")
+            if resumed and _version(answer.headers) not in ("", known):  # from a server that ignores If-Range
+                part.unlink(missing_ok=True)
+                raise requests.ConnectionError("it has changed")
             if not resumed:
                 have = 0
                 part.unlink(missing_ok=True)  # before it may get another version
@@ -130,6 +133,9 @@ class Downloader:
             length = answer.headers.get("Content-Length")  # which urllib3 itself compares from its version 2 on only
             if length is not None and _size(part) != have + int(length):
                 raise requests.ConnectionError(f"the connection broke off after {_size(part):,} bytes")
+            whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
+            if resumed and whole.isdecimal() and _size(part) < int(whole):
+                raise requests.ConnectionError(f"the server sent {_size(part):,} of {int(whole):,} bytes")
 
 
 def _version(headers: Mapping[str, str]) -> str:

@@ -39,7 +39,8 @@ def compare(results: Results, rows: Collection[str]) -> tuple[dict[str, Ours], l
         if model.scored_against not in (None, baseline):
             scores = {metric: {**entry, "significant": None} for metric, entry in scores.items()}
             if baseline != name:
-                wrong.append(f"no {DAGGER}: {name} was compared with {model.scored_against}, and not with {baseline}")
+                own = baseline or "the individual model of its size, which is not here"
+                wrong.append(f"no {DAGGER}: {name} was compared with {model.scored_against}, and not with {own}")
         if model.timed_against not in (None, baseline):
             by_run = next((ratios(one.rates[name], one.rates.get(str(baseline))) for one in _with(results, name)), [])
             speed = {"median": statistics.median(by_run), "by_run": by_run} if by_run else None
@@ -54,7 +55,9 @@ def _own_baseline(model: Ours, results: Results, individual: Mapping[str, str]) 
         other = results.models.get(name)
         if other is not None and other.is_individual and other.size == model.size:
             return name
-    return individual.get(model.name) or next(iter(recorded), None)
+    if model.size is not None:
+        return individual.get(model.name)
+    return next(iter(recorded), None)
 
 
 def _with(results: Results, name: str) -> list[Benchmark]:

@@ -19,13 +19,14 @@ import html
 import re
 import sys
 import tarfile
-import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from sacremoses import MosesTokenizer
 
+from owf_fairseq.data.downloads import Downloader, DownloadError
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.lines import stream_lines, write_lines
 
@@ -128,15 +129,19 @@ def fetch(folder: Path) -> Path:
     """Fetch the archive and unpack it, unless that was done, and return the folder with the files.
 
     Raises:
-        OSError: it can't be fetched.
+        DownloadError: it can't be fetched.
+        InputError: it is no such archive.
     """
     archive = folder / "de-en.tgz"
     if not archive.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        part, _ = urllib.request.urlretrieve(URL, archive.with_name("de-en.tgz.part"))
-        Path(part).rename(archive)
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+        Downloader().fetch(URL, archive)
+    try:
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+    except (EOFError, OSError, tarfile.TarError, zlib.error) as error:
+        raise InputError(
+            f"{archive} is damaged, or no archive ({error}): remove it, and it is fetched again"
+        ) from error
     return folder / "de-en"
 
 
@@ -153,7 +158,7 @@ def main(argv: list[str] | None = None) -> int:
     except InputError as error:
         print(*error.problems, sep="\n", file=sys.stderr)
         return 2
-    except (OSError, tarfile.TarError) as error:
+    except DownloadError as error:
         print(f"{URL} can't be fetched ({error}); with --local DIR nothing is", file=sys.stderr)
         return 1
     for split, pairs in found.items():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def main() -> int:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     configs = {}
     for name, flags in LAYOUTS.items():
-        folder = name.translate(str.maketrans({" ": "_", ",": None, "'": None}))
+        folder = re.sub(r"[^\w-]+", "_", name.replace("'", ""))
         configs[name] = args.run / "configs" / f"{folder}.yaml"
         lines = [f"base: {ROOT / 'configs/quickstart/_base.yaml'}", "arch: owf_small", *SIZE.splitlines()]
         configs[name].parent.mkdir(exist_ok=True)

@@ -103,3 +103,19 @@ def test_what_is_not_there_is_said_at_once(server, tmp_path):
     assert len(server.asked) == 1
     with pytest.raises(DownloadError, match="refused"):
         Downloader(QUICK).fetch("http://127.0.0.1:1/x", tmp_path / "x")
+
+
+def test_a_server_that_sends_less_than_the_rest_is_asked_for_more(server, tmp_path):
+    server.files["/file.gz"] = TEXT
+    server.faults["/file.gz"] = [("cut", 30_000), ("part", 1_000), ("part", 500)]
+    assert fetch(server, tmp_path) == TEXT
+    assert [bytes_ for _, bytes_ in server.asked] == [None, "bytes=30000-", "bytes=31000-", "bytes=31500-"]
+
+
+def test_two_versions_are_not_mixed_by_a_server_that_does_not_look(server, tmp_path):
+    server.files["/file.gz"] = TEXT
+    server.faults["/file.gz"] = [("cut", 40_000), *[("shut",)] * 3]
+    with pytest.raises(DownloadError):
+        fetch(server, tmp_path)
+    server.files["/file.gz"], server.tag, server.blind = TEXT[::-1], '"2"', True
+    assert fetch(server, tmp_path) == TEXT[::-1]

@@ -138,8 +138,8 @@ def translated(tmp_path):
     return tmp_path
 
 
-def scored(folder, *flags):
-    files = [str(folder / name) for name in FAMILIES]
+def scored(folder, *flags, names=()):
+    files = [str(folder / name) for name in names or FAMILIES]
     words = ["--ref", str(folder / "ref"), *flags, "--samples", "100", "--json", str(folder / "scores.json")]
     assert cli.main(["evaluate", *files, *words, "--overwrite"]) == 0
     return json.loads((folder / "scores.json").read_text())["systems"]
@@ -178,6 +178,15 @@ def test_a_difference_within_a_family_has_its_dagger(translated):
     scored(translated, "--by-size")
     found = by_name(report(read_results([translated / "scores.json"]), "other", only_ours=True))
     assert [name for name, row in found.items() if row["BLEU"].endswith("†")] == ["decoder_only_shared_dec"]
+
+
+def test_a_row_whose_individual_model_is_not_there_is_compared_with_nothing(translated):
+    (translated / "deep_shallow_one_wide_ffn").write_text("\n".join(["this is none"] * 40) + "\n")
+    scored(translated, "--by-size", names=["base", "base_one_wide_ffn", "deep_shallow_one_wide_ffn"])
+    made = report(read_results([translated / "scores.json"]), "other", only_ours=True)
+    assert not by_name(made)["deep_shallow_one_wide_ffn"]["BLEU"].endswith("†")
+    own = "the individual model of its size, which is not here"
+    assert f"- no †: deep_shallow_one_wide_ffn was compared with base, and not with {own}" in made.notes
 
 
 def test_what_was_compared_with_another_size_is_not_shown_as_the_papers(translated):
@@ -229,6 +238,7 @@ def test_every_table_has_the_papers_rows_and_every_arch_its_own(table):
         ("owf_big_shared_enc_no_dec_24576", ("owf_big_shared_enc_no_dec", 24576)),
         ("base_cycle_2", ("owf_base_cycle_2", None)),
         ("base_cycle_2_2048", ("owf_base_cycle_2", 2048)),
+        ("base_one_wide_ffn_seed_2", ("owf_base_one_wide_ffn", None)),
         ("my_model", (None, None)),
         ("", (None, None)),
     ],
