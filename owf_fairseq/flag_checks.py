@@ -86,7 +86,7 @@ def one_ffn_for_both_stacks(
     """
     problems = []
     for name in ("encoder_ffn", "decoder_ffn"):
-        if blocks[name.split("_")[0]] > 1:
+        if blocks[name.split("_")[0]] != 1:
             problems.append(
                 f"`--share-encoder-decoder-ffn` (part of archs named shared_enc_dec) needs `{flag_name(name)} shared`, "
                 f"but it is '{getattr(args, name)}'; use an arch without it, such as shared_enc_shared_dec"
@@ -99,11 +99,11 @@ def one_ffn_for_both_stacks(
                 f"`{flag_name('decoder_' + name)}`, but they are {encoder} and {decoder}"
             )
     encoder, decoder = (max(widths[stack], default=0) for stack in ("encoder", "decoder"))
-    if encoder != decoder and not problems:
-        kind = "ffn_widths" if args.encoder_ffn_widths or args.decoder_ffn_widths else "ffn_embed_dim"
+    if encoder != decoder and all(number == 1 for number in blocks.values()):
+        lists = {stack: getattr(args, f"{stack}_ffn_widths") for stack in ("encoder", "decoder")}
+        flags = [f"`--{stack}-ffn-{'widths' if given else 'embed-dim'}`" for stack, given in lists.items()]
         problems.append(
-            f"`--share-encoder-decoder-ffn` needs the same `{flag_name('encoder_' + kind)}` and "
-            f"`{flag_name('decoder_' + kind)}`, but they are {encoder} and {decoder}"
+            f"`--share-encoder-decoder-ffn` needs the same {' and '.join(flags)}, but they are {encoder} and {decoder}"
         )
     return problems
 
@@ -133,8 +133,9 @@ def unsupported(args: HasFlags, *, vanilla: bool, shares: bool, terms: bool) -> 
     for name in () if vanilla else ("encoder_layers_to_keep", "decoder_layers_to_keep"):
         if given(name):
             problems.append(
-                f"`{flag_name(name)}` cannot be combined with shared or dropped blocks: it removes layers after the "
-                "pattern has been laid out over all of them; train with the smaller number of layers instead"
+                f"`{flag_name(name)}` cannot be combined with shared or dropped blocks, or FFNs of different widths: "
+                "it removes layers after the pattern has been laid out over all of them; train with the smaller number "
+                "of layers instead"
             )
     if not shares and not args.decoder_only:
         return problems

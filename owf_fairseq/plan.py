@@ -43,8 +43,11 @@ class Plan:
 
     @property
     def is_vanilla(self) -> bool:
-        """Whether every layer has blocks of its own, and all of them."""
-        return not self.shares and not any(None in pattern for pattern in self.patterns)
+        """Whether every layer has blocks of its own, all of them, and like the others of its stack."""
+        layers = len(self.encoder_self_attn)
+        widths = self.ffn_widths[:layers], self.ffn_widths[layers:]
+        dropped = any(None in pattern for pattern in self.patterns)
+        return not self.shares and not dropped and all(len(set(of_stack)) < 2 for of_stack in widths)
 
     @property
     def ffn_users(self) -> list[list[int]]:
@@ -91,9 +94,8 @@ def make_plan(args: HasFlags) -> Plan:
     widths = {stack: _ffn_widths(args, stack, patterns[f"{stack}_ffn"], problems) for stack in ("encoder", "decoder")}
     decoder_ffn = patterns["decoder_ffn"]
     if args.share_encoder_decoder_ffn:
-        problems += one_ffn_for_both_stacks(
-            args, widths, {stack: number_of_blocks(patterns[f"{stack}_ffn"]) for stack in widths}
-        )
+        blocks = {stack: number_of_blocks(patterns[f"{stack}_ffn"] or [0]) for stack in widths}  # of a bad pattern: 1
+        problems += one_ffn_for_both_stacks(args, widths, blocks)
     else:
         decoder_ffn = [None if number is None else args.encoder_layers + number for number in decoder_ffn]
     plan = Plan(

@@ -1,6 +1,7 @@
 """Lets test modules in every folder import the helpers that lie beside this file."""
 
 import functools
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 # the models of the tests are so small that a second thread costs more than it saves, most of all on a busy machine
 torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 
 
 @pytest.fixture(scope="session")

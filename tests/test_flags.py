@@ -105,7 +105,17 @@ def test_on_the_command_line_bad_usage_is_one_sentence_and_status_2(capsys):
         ("owf_tiny", ["--encoder-ffn-widths", "8,16"], ["`--encoder-ffn-widths`", "first use: 6, but is '8,16'"]),
         ("owf_tiny_cycle_2", ["--encoder-ffn-widths", "8,0"], ["numbers from 1 to 4,194,304", "'8,0'"]),
         ("owf_tiny_no_enc", ["--encoder-ffn-widths", "8"], ["`--encoder-ffn none`", "first use: 0, but is '8'"]),
-        ("owf_tiny_shared_enc_dec", ["--encoder-ffn-widths", "8"], ["same `--encoder-ffn-widths`", "8 and 128"]),
+        ("owf_tiny_shared_enc_dec", ["--encoder-ffn", "none"], ["needs `--encoder-ffn shared`", "'none'"]),
+        (
+            "owf_tiny_shared_enc_dec",
+            ["--encoder-ffn-widths", "99"],
+            ["`--encoder-ffn-widths` and `--decoder-ffn-embed-dim`", "99 and 128"],
+        ),
+        (
+            "owf_tiny",
+            ["--encoder-ffn-widths", "1,2,3,4,5,6", "--encoder-layers-to-keep", "0,2"],
+            ["`--encoder-layers-to-keep`", "FFNs of different widths"],
+        ),
         ("owf_tiny", ["--ffn-per-layer", "norm,bais"], ["norm, bias, scale, lora-R", "has 'bais'"]),
         ("owf_tiny", ["--ffn-per-layer", "lora-0"], ["has 'lora-0'"]),
         ("owf_tiny", ["--ffn-per-layer", "bias,bias"], ["it has bias twice"]),

@@ -131,9 +131,8 @@ class TransformerDecoder(TransformerDecoderBase):
         alignment_heads: int | None = None,
     ) -> Any:
         """fairseq's; the attention weights are by default those of the last layer that has cross-attention."""
-        if (
-            alignment_layer is None
-        ):  # layers by number: to iterate over them draws from them, with `--decoder-layerdrop`
+        if alignment_layer is None:
+            # layers by number: to iterate over them draws from them, with `--decoder-layerdrop`
             from_last = reversed(range(len(self.layers)))
             alignment_layer = next(
                 (number for number in from_last if self.layers[number].encoder_attn is not None), None

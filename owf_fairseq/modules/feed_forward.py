@@ -59,9 +59,18 @@ class LayerLinear(nn.Linear):
         shared: whose weight W it has, (O, I), and whose bias b where it has none of its own.
         bias: a bias of its own, which begins as the shared one. scale: a factor s for each input, 1 at the start.
         lora: the rank of B A, 0 for none; B is zero at the start.
+        generator: of A, so that the rest of the model gets the random weights that it gets without it.
     """
 
-    def __init__(self, shared: nn.Linear, *, bias: bool = False, scale: bool = False, lora: int = 0) -> None:
+    def __init__(
+        self,
+        shared: nn.Linear,
+        generator: torch.Generator,
+        *,
+        bias: bool = False,
+        scale: bool = False,
+        lora: int = 0,
+    ) -> None:
         nn.Module.__init__(self)  # torch's own would make weights
         self.in_features, self.out_features = shared.in_features, shared.out_features
         self.weight = shared.weight
@@ -69,8 +78,9 @@ class LayerLinear(nn.Linear):
         if scale:
             self.scale = nn.Parameter(torch.ones_like(shared.weight[0]))
         if lora:
-            with torch.random.fork_rng(devices=[]):  # the rest of the model gets the weights that it gets without it
-                self.lora_a = nn.Parameter(nn.Linear(self.in_features, lora, bias=False).weight.detach())
+            bound = self.in_features**-0.5  # torch's own for a linear layer
+            a = torch.empty(lora, self.in_features, device="cpu").uniform_(-bound, bound, generator=generator)
+            self.lora_a = nn.Parameter(a.to(shared.weight))
             self.lora_b = nn.Parameter(shared.weight.new_zeros(self.out_features, lora))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -86,20 +96,21 @@ def feed_forward_in_order(
     numbers: Pattern, make: Callable[[int], FeedForwardBlock], per_layer: PerLayer
 ) -> Iterator[FeedForwardBlock | None]:
     """The FFN of each layer in turn, None where it is dropped; where layers share one, with each layer's own terms."""
+    generator = torch.Generator("cpu").manual_seed(torch.initial_seed())
     for number, block in zip(numbers, blocks_in_order(numbers, make), strict=True):
         shared = block is not None and numbers.count(number) > 1
-        yield _with_own_terms(block, per_layer) if block is not None and shared else block
+        yield _with_own_terms(block, per_layer, generator) if block is not None and shared else block
 
 
-def _with_own_terms(block: FeedForwardBlock, per_layer: PerLayer) -> FeedForwardBlock:
+def _with_own_terms(block: FeedForwardBlock, per_layer: PerLayer, generator: torch.Generator) -> FeedForwardBlock:
     """The block as one layer has it."""
     if per_layer.norm:
         block = block._replace(final_layer_norm=copy.deepcopy(block.final_layer_norm))
     if per_layer.changes_weights:
-        fc1 = LayerLinear(block.fc1, bias=per_layer.bias, scale=per_layer.scale, lora=per_layer.lora)
+        fc1 = LayerLinear(block.fc1, generator, bias=per_layer.bias, scale=per_layer.scale, lora=per_layer.lora)
         block = block._replace(fc1=fc1)
     if per_layer.lora:
-        block = block._replace(fc2=LayerLinear(block.fc2, lora=per_layer.lora))
+        block = block._replace(fc2=LayerLinear(block.fc2, generator, lora=per_layer.lora))
     return block
 
 

@@ -180,3 +180,14 @@ def test_training_begins_as_the_plain_shared_model(terms):
     assert sum(p.numel() for p in own.parameters()) > sum(p.numel() for p in plain.parameters())
     with torch.no_grad():
         assert torch.equal(logits(own), logits(plain))
+
+
+def test_no_two_layers_begin_with_the_same_lora():
+    """Also where nothing else is drawn between them."""
+    flags = ["--encoder-ffn=shared", "--encoder-self-attn=shared", "--decoder-ffn=shared", "--ffn-per-layer=lora-4"]
+    torch.manual_seed(1)
+    dictionary = make_task().source_dictionary
+    model = build_model(read_flags("owf_tiny", ["--share-all-embeddings", *flags]), dictionary, dictionary)
+    starts = [p.flatten()[:64] for name, p in model.named_parameters() if name.endswith("lora_a")]
+    assert len(starts) == 24
+    assert len({tuple((start / start.norm()).tolist()) for start in starts}) == 24
