@@ -32,7 +32,6 @@ LAYOUTS: dict[str, dict[str, str]] = {
     "shared, bias": {"encoder-ffn": "shared", "decoder-ffn": "shared", "ffn-per-layer": "bias"},
     "shared, lora-4": {"encoder-ffn": "shared", "decoder-ffn": "shared", "ffn-per-layer": "lora-4"},
     "one wide": {"encoder-ffn": "shared", "encoder-ffn-embed-dim": "2048", "decoder-ffn": "none"},
-    "encoder's only": {"encoder-ffn-embed-dim": "512", "decoder-ffn": "none"},
     "two in the middle": {
         "encoder-ffn": "-,0,1,-",
         "encoder-ffn-embed-dim": "512",
@@ -51,7 +50,7 @@ def main() -> int:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     configs = {}
     for name, flags in LAYOUTS.items():
-        folder = re.sub(r"[^\w-]+", "_", name.replace("'", ""))
+        folder = re.sub(r"[^\w-]+", "_", name)
         configs[name] = args.run / "configs" / f"{folder}.yaml"
         lines = [f"base: {ROOT / 'configs/quickstart/_base.yaml'}", "arch: owf_small", *SIZE.splitlines()]
         configs[name].parent.mkdir(exist_ok=True)

@@ -224,7 +224,6 @@ def test_all_tools_read_it(half_copier, tmp_path, capsys):
 
     expected = translated(half_copier, "--scores")
     assert len(expected) == 20
-    assert sum(len(line.split("\t")[2]) > 10 for line in expected) >= 18
 
     inspected = said("inspect", half_copier)
     assert "MemoryEfficientFP16Optimizer: goes on with `--memory-efficient-fp16`" in inspected
@@ -246,5 +245,9 @@ def test_all_tools_read_it(half_copier, tmp_path, capsys):
     assert translated(individual, "--data", data, "--scores") == expected
 
     said("export", half_copier, "--output", exported)
-    texts = translated(exported)
-    assert sum(text == line.split("\t")[2] for text, line in zip(texts, expected, strict=True)) >= 18
+    # after so few updates the texts say little, and their probabilities much
+    scores, served = (
+        [float(line.split("\t")[1]) for line in of] for of in (expected, translated(exported, "--scores"))
+    )
+    assert len(set(scores)) > 5
+    assert sum(abs(one - other) < 1e-3 for one, other in zip(scores, served, strict=True)) >= 18
