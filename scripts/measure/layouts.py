@@ -67,7 +67,8 @@ def main() -> int:
     owf("evaluate", *systems, "--ref", args.run / "raw/test.de", "--src", args.run / "raw/test.en", "--json", scores)
     models = [f"{name}={path}" for name, path in checkpoints.items()]
     owf("benchmark", *models, "--input", args.run / "raw/test.en", "--sentences", "40", "--cpu", "--json", speed)
-    write_lines(args.json, [json.dumps(table(json.loads(scores.read_text()), json.loads(speed.read_text())), indent=1)])
+    made = table(json.loads(scores.read_text()), json.loads(speed.read_text()))
+    write_lines(args.json, json.dumps(made, indent=1).splitlines())
     return 0
 
 
