@@ -215,7 +215,12 @@ def test_an_ensemble_of_one_model_twice_is_that_model(translate, copier):
 def test_other_segmentations_are_found_beside_the_data(translate, copier_with, segmentation):
     status, out, _ = translate(f"{A}\n\n{B}\n".encode(), checkpoint=copier_with(segmentation))
     assert status == 0
-    assert out.decode() == f"{A}\n\n{B}\n"
+    first, between, second, end = out.decode().split("\n")
+    assert between == end == ""
+    # pieces that are not put together, or not as it was trained, change every word; so small a model may take another
+    words, expected = f"{first} {second}".split(" "), f"{A} {B}".split(" ")
+    assert len(words) == len(expected)
+    assert sum(one != other for one, other in zip(words, expected, strict=True)) <= 1
 
 
 def test_the_data_are_found_when_the_run_has_moved(translate, copier, tmp_path, monkeypatch):
