@@ -2,8 +2,6 @@
 
 # no `from __future__ import annotations` here: fairseq makes its parser from the types of the dataclass
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -123,28 +121,6 @@ DECODER_ONLY_DEFAULTS: dict[str, Any] = {flag.name: flag.default for flag in fie
 PATTERN_FLAGS = tuple(name for name, default in FLAG_DEFAULTS.items() if default == "individual")
 LIST_FLAGS = (*PATTERN_FLAGS, "encoder_ffn_widths", "decoder_ffn_widths", "ffn_per_layer")
 """Our flags with commas; a config file may have a list."""
-
-
-def as_words(option: str, *values: str) -> list[str]:
-    """A flag as argparse takes it: with = before a value that begins with -, which would be taken for a flag."""
-    if len(values) == 1 and EXPLICIT_START.match(values[0]):
-        return [f"{option}={values[0]}"]
-    return [option, *values]
-
-
-EXPLICIT_START = re.compile(r" *-(,| |$)")
-"""An explicit pattern whose first layer has no block."""
-
-
-def joined(tokens: Sequence[str]) -> list[str]:
-    """The words of a command line, with = between a flag and a pattern that begins with -."""
-    words: list[str] = []
-    for token in tokens:
-        if words and EXPLICIT_START.match(token) and words[-1].startswith("--") and "=" not in words[-1]:
-            words[-1:] = as_words(words[-1], token)
-        else:
-            words.append(token)
-    return words
 
 
 def as_text(value: Any) -> str:

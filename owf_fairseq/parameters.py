@@ -20,7 +20,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import FLAG_DEFAULTS, flag_name, joined
+from owf_fairseq.flags import FLAG_DEFAULTS, flag_name
+from owf_fairseq.patterns import joined
 from owf_fairseq.sharing import ARCHS, LARGEST_VOCABULARY, arch_name, is_decoder_only
 
 BLOCKS = (

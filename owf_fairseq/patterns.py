@@ -197,6 +197,28 @@ def pattern_text(numbers: Pattern) -> str:
     return ",".join("-" if number is None else str(number) for number in numbers)
 
 
+def as_words(option: str, *values: str) -> list[str]:
+    """A flag as argparse takes it: with = before a value that begins with -, which would be taken for a flag."""
+    if len(values) == 1 and EXPLICIT_START.match(values[0]):
+        return [f"{option}={values[0]}"]
+    return [option, *values]
+
+
+EXPLICIT_START = re.compile(r" *-(,| |$)")
+"""An explicit pattern whose first layer has no block."""
+
+
+def joined(tokens: Sequence[str]) -> list[str]:
+    """The words of a command line, with = between a flag and a pattern that begins with -."""
+    words: list[str] = []
+    for token in tokens:
+        if words and EXPLICIT_START.match(token) and words[-1].startswith("--") and "=" not in words[-1]:
+            words[-1:] = as_words(words[-1], token)
+        else:
+            words.append(token)
+    return words
+
+
 def number_of_blocks(numbers: Sequence[int | None]) -> int:
     """How many blocks a pattern has."""
     return len({number for number in numbers if number is not None})

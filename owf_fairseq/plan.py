@@ -44,10 +44,15 @@ class Plan:
     @property
     def is_vanilla(self) -> bool:
         """Whether every layer has blocks of its own, all of them, and like the others of its stack."""
-        layers = len(self.encoder_self_attn)
-        widths = self.ffn_widths[:layers], self.ffn_widths[layers:]
         dropped = any(None in pattern for pattern in self.patterns)
-        return not self.shares and not dropped and all(len(set(of_stack)) < 2 for of_stack in widths)
+        alike = all(len(set(self.ffn_of(stack)[1])) < 2 for stack in ("encoder", "decoder"))
+        return not self.shares and not dropped and alike
+
+    def ffn_of(self, stack: str) -> tuple[Pattern, list[int]]:
+        """The part of ``ffn`` and of ``ffn_widths`` that is of ``encoder`` or ``decoder``."""
+        layers = len(self.encoder_self_attn)
+        part = slice(None, layers) if stack == "encoder" else slice(layers, None)
+        return self.ffn[part], self.ffn_widths[part]
 
     @property
     def ffn_users(self) -> list[list[int]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from owf_fairseq import cli
+from owf_fairseq.tables import Report
 
 WMT22 = Path(__file__).resolve().parents[2] / "shared" / "data" / "wmt22-en-de"
 needs_wmt22 = pytest.mark.skipif(not WMT22.is_dir(), reason=f"the outputs of WMT22's systems are not in {WMT22}")
@@ -65,3 +66,10 @@ def evaluate(capsys, *arguments, status=0):
     assert cli.main(["evaluate", *map(str, arguments)]) == status
     captured = capsys.readouterr()
     return captured.out, captured.err
+
+
+def report_cells(made: Report) -> list[dict[str, str]]:
+    """The rows by column; the paper's column has the name of the one before it, with a P."""
+    header = list(made.header)
+    names = [f"{header[n - 1]} P" if name == "paper" else name for n, name in enumerate(header)]
+    return [dict(zip(names, row, strict=True)) for row in made.rows]

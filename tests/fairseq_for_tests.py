@@ -111,6 +111,14 @@ COPIER += " --encoder-attention-heads 4 --decoder-attention-heads 4 --encoder-no
 COPIER += " --decoder-normalize-before --share-all-embeddings"
 
 
+TOY_SENTENCES = (
+    "the lamp opens the door.",
+    "the fan stops the heater and the lock shows the sensor.",
+    "the door closes the fan.",
+)
+"""Of the toy language, which the models of the tests copy."""
+
+
 def train_on_text(folder: Path, model: str = COPIER, segmentation: str = "sentencepiece", updates: int = 450) -> Path:
     """Prepares toy text with ``owf prepare`` and trains a small model to copy it; returns its checkpoint."""
     from owf_fairseq import cli

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +60,34 @@ def make_batch(source_lengths: list[int], target_lengths: list[int], seed: int =
         "src_lengths": torch.tensor(source_lengths),
         "prev_output_tokens": data_utils.collate_tokens(targets, PAD, EOS, move_eos_to_beginning=True),
     }
+
+
+def step_by_step(
+    model: Any,
+    batch: dict[str, Any],
+    tokens: torch.Tensor,
+    orders: list[torch.Tensor],
+    state: dict[str, Any] | None = None,
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The logits of each step of incremental decoding, and those that the whole prefix gives at once: (B, V) each.
+
+    Args:
+        model: an encoder-decoder one or a decoder-only one.
+        batch: with N sentences.
+        tokens: (B, T), the B / N hypotheses of a sentence side by side.
+        orders: how the rows are reordered before the second step, the third and so on, as in beam search.
+        state: the cache, which can be looked at afterwards.
+    """
+    beams = torch.arange(len(batch["src_tokens"])).repeat_interleave(len(tokens) // len(batch["src_tokens"]))
+    encoded = model.encoder(batch["src_tokens"], batch["src_lengths"])
+    encoded = model.encoder.reorder_encoder_out(encoded, beams)
+    state = {} if state is None else state
+    for step in range(tokens.shape[1]):
+        if 0 < step <= len(orders):
+            model.decoder.reorder_incremental_state_scripting(state, orders[step - 1])
+            tokens = torch.cat([tokens[orders[step - 1], :step], tokens[:, step:]], 1)
+        found = model.decoder(tokens[:, : step + 1], encoded, incremental_state=state)[0][:, -1]
+        yield found, model.decoder(tokens[:, : step + 1], encoded)[0][:, -1]
 
 
 def all_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:

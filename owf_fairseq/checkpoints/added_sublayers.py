@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+Norm = TypeVar("Norm")
 
 NORM = ("weight", "bias")
 """Of a layer norm, behind its name."""
@@ -36,11 +39,28 @@ def no_attention(args: Namespace, stack: str, attention: str, generator: torch.G
     return values
 
 
-def move_layer_norms(weights: dict[str, Tensor], args: Namespace, added: set[str]) -> list[str]:
-    """Post-norm: lets a sublayer that was added change nothing, in place; pre-norm it does so anyway.
+def norm_moves(norms: Iterable[tuple[Norm, bool]], first: Norm | None) -> Iterator[tuple[Norm | None, Norm]]:
+    """Post-norm: how layer norms move, one after the other, so that a sublayer that gives 0 changes nothing.
 
     Its layer norm takes over gain and bias of the one before it, which gets gain 1 and bias 0: a layer norm of what is
     normalised already is itself, up to its epsilon.
+
+    Args:
+        norms: those of a stack's sublayers, in their order, and whether the sublayer is one that gives 0.
+        first: that of the embeddings; None without one.
+
+    Yields:
+        From which norm to which; from None where nothing is normalised before, so that no norm can stand there.
+    """
+    before = first
+    for norm, gives_nothing in norms:
+        if gives_nothing:
+            yield before, norm
+        before = norm
+
+
+def move_layer_norms(weights: dict[str, Tensor], args: Namespace, added: set[str]) -> list[str]:
+    """Does so in a post-norm model's weights, in place; pre-norm nothing has to move.
 
     Args:
         weights: of the model, under every name.
@@ -55,19 +75,19 @@ def move_layer_norms(weights: dict[str, Tensor], args: Namespace, added: set[str
         if getattr(args, f"{stack}_normalize_before"):
             continue
         first = f"{stack}.layernorm_embedding"
-        before = first if f"{first}.weight" in weights else None
-        for norm in _layer_norms(weights, stack, getattr(args, f"{stack}_layers")):
-            if norm in added and before is None:
+        names = _layer_norms(weights, stack, getattr(args, f"{stack}_layers"))
+        of_stack = ((name, name in added) for name in names)
+        for before, norm in norm_moves(of_stack, first if f"{first}.weight" in weights else None):
+            if before is None:
                 problems.append(
                     f"the {stack} begins with a sublayer that was dropped: with post-norm, one that changes nothing "
                     "cannot stand there, because nothing is normalised before it"
                 )
-            elif norm in added:
-                for part, neutral in zip(NORM, (1.0, 0.0), strict=True):
-                    moved = weights[f"{before}.{part}"]
-                    weights[f"{norm}.{part}"] = moved
-                    weights[f"{before}.{part}"] = torch.full_like(moved, neutral)
-            before = norm
+                continue
+            for part, neutral in zip(NORM, (1.0, 0.0), strict=True):
+                moved = weights[f"{before}.{part}"]
+                weights[f"{norm}.{part}"] = moved
+                weights[f"{before}.{part}"] = torch.full_like(moved, neutral)
     return problems
 
 

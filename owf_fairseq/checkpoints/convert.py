@@ -173,17 +173,13 @@ def _untied(source: StoredModel, kept: dict[str, Any], *, plain: bool) -> Namesp
     )
     arch = "transformer" if plain else arch_name(size, "individual")
     args = Namespace(**{**kept, **FLAG_DEFAULTS, "arch": arch, "_name": arch})  # _name is among our flags' fields
-    first_of_decoder = source.args.encoder_layers
-    ffn = {"encoder": source.plan.ffn[:first_of_decoder], "decoder": source.plan.ffn[first_of_decoder:]}
-    widths = {
-        "encoder": source.plan.ffn_widths[:first_of_decoder],
-        "decoder": source.plan.ffn_widths[first_of_decoder:],
-    }
     for name in () if plain else PATTERN_FLAGS:
         stack, _, kind = name.partition("_")
-        setattr(args, name, _as_individual(ffn[stack] if kind == "ffn" else getattr(source.plan, name)))
+        setattr(
+            args, name, _as_individual(source.plan.ffn_of(stack)[0] if kind == "ffn" else getattr(source.plan, name))
+        )
     for stack, name in zip(("encoder", "decoder"), _WIDTHS, strict=True):
-        used = [width for width in widths[stack] if width]
+        used = [width for width in source.plan.ffn_of(stack)[1] if width]
         # plain fairseq has one width for all: the widest
         setattr(args, name, max(used, default=_ADDED_WIDTH if plain else getattr(source.args, name)))
         if len(set(used)) > 1 and not plain:

@@ -91,19 +91,16 @@ def inspect(path: PathLike) -> Inspection:
     score, best = extra.get("val_loss"), extra.get("best")
     optimizer = _optimizer(state)
     facts = facts_of_stored([model])
-    first_of_decoder = args.encoder_layers
-    decoder_ffn = model.plan.ffn[first_of_decoder:]
     one_for_both = bool(args.share_encoder_decoder_ffn)
-    if not one_for_both:
-        decoder_ffn = [None if number is None else number - first_of_decoder for number in decoder_ffn]
-    ffn = {"encoder": model.plan.ffn[:first_of_decoder], "decoder": decoder_ffn}
+    first = 0 if one_for_both else args.encoder_layers
+    decoder_ffn = [None if number is None else number - first for number in model.plan.ffn_of("decoder")[0]]
     no_cross_attention = args.no_cross_attention or args.decoder_only
     blocks = {
         "encoder self-attention": model.plan.encoder_self_attn,
-        "encoder FFN": ffn["encoder"],
+        "encoder FFN": model.plan.ffn_of("encoder")[0],
         "decoder self-attention": model.plan.decoder_self_attn,
         "decoder cross-attention": [] if no_cross_attention else model.plan.decoder_cross_attn,
-        "decoder FFN": ffn["decoder"],
+        "decoder FFN": decoder_ffn,
     }
     return Inspection(
         file=str(path),

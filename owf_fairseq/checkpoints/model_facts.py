@@ -9,7 +9,8 @@ from typing import Any
 
 from owf_fairseq.checkpoints.naming import named_arch
 from owf_fairseq.checkpoints.stored_model import StoredModel, differing_flags, typed
-from owf_fairseq.plan import Plan, make_plan
+from owf_fairseq.patterns import Pattern
+from owf_fairseq.plan import make_plan
 from owf_fairseq.sharing import configuration_of
 
 
@@ -55,23 +56,19 @@ def facts_of_flags(models: Sequence[tuple[Namespace, str]], parameters: int) -> 
     named = found.pop() if len(found) == 1 else None
     args, arch = models[0][0], named or models[0][1]
     plan = make_plan(args)
-    ffn = {"encoder": plan.ffn[: args.encoder_layers], "decoder": plan.ffn[args.encoder_layers :]}
+    stacks = ("encoder", "decoder")
     return ModelFacts(
         arch,
         None if named is None else configuration_of(named).paper,
         tuple(typed(differing_flags(args, arch))),
         parameters,
-        {stack: len(pattern) for stack, pattern in ffn.items()},
-        {
-            "encoder": _ffn_dim(plan, 0, args.encoder_layers),
-            "decoder": _ffn_dim(plan, args.encoder_layers, len(plan.ffn)),
-        },
+        {stack: len(plan.ffn_of(stack)[0]) for stack in stacks},
+        {stack: _ffn_dim(*plan.ffn_of(stack)) for stack in stacks},
     )
 
 
-def _ffn_dim(plan: Plan, first: int, end: int) -> int | list[int] | None:
-    """d_ff of the FFNs of some layers: of each, in the order of their first use, where they differ."""
-    by_block = dict(zip(plan.ffn[first:end], plan.ffn_widths[first:end], strict=True))
-    by_block.pop(None, None)
-    widths = list(by_block.values())
-    return widths if len(set(widths)) > 1 else next(iter(widths), None)
+def _ffn_dim(numbers: Pattern, widths: Sequence[int]) -> int | list[int] | None:
+    """d_ff of a stack's FFNs: of each, in the order of their first use, where they differ."""
+    by_block = {number: width for number, width in zip(numbers, widths, strict=True) if number is not None}
+    dims = list(by_block.values())
+    return dims if len(set(dims)) > 1 else next(iter(dims), None)

@@ -28,9 +28,8 @@ def named_arch(args: Namespace, arch: str) -> str | None:
         return None
     size = ARCHS[arch][0]
     plan = make_plan(args)
-    of_stack = {"encoder": plan.ffn_widths[: args.encoder_layers], "decoder": plan.ffn_widths[args.encoder_layers :]}
     # one width for a stack, as all named archs have it; a list of different ones is no candidate's
-    widths = {f"{stack}_ffn_embed_dim": max(of_stack[stack], default=0) for stack in of_stack}
+    widths = {f"{stack}_ffn_embed_dim": max(plan.ffn_of(stack)[1], default=0) for stack in ("encoder", "decoder")}
     width = widths[f"{SIZES[size].stacks[0]}_ffn_embed_dim"]
     given = {**vars(args), **_PLAIN, "ffn_per_layer": "norm" if plan.per_layer.norm else ""}
     given |= {name: largest for name, largest in widths.items() if largest}

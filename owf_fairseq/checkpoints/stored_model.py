@@ -20,11 +20,12 @@ from torch import Tensor
 from owf_fairseq.checkpoints.checkpoint import PathLike, read_checkpoint
 from owf_fairseq.checkpoints.recorded_flags import check_recorded_flags
 from owf_fairseq.errors import InputError
-from owf_fairseq.flags import as_words, flag_name
+from owf_fairseq.flags import flag_name
 from owf_fairseq.models import OwfTransformerModel
 from owf_fairseq.models.tied_weights import with_all_names
 from owf_fairseq.models.transformer import SharingModel, set_defaults
 from owf_fairseq.parameters import SizedDictionary
+from owf_fairseq.patterns import as_words
 from owf_fairseq.plan import Plan, make_plan
 from owf_fairseq.sharing import ARCHS
 

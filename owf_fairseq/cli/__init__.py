@@ -19,8 +19,8 @@ from owf_fairseq.screen import OutputError, explained, tolerant_streams
 
 
 def subcommands() -> list[str]:
-    """Every module beside this one is a subcommand."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    """Every module beside this one is a subcommand, but for those that begin with ``_``, which several share."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from owf_fairseq.cli._values import names_by_commas, numbers_by_commas, pair_of_lengths
 from owf_fairseq.errors import InputError
 from owf_fairseq.screen import shown_after
 
@@ -173,27 +174,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--peak-gflops", type=float, metavar="X", help="of another device, with ...")
     model.add_argument("--bandwidth-gbs", type=float, metavar="X", help="... its memory's bandwidth in GB/s")
-
-
-def pair_of_lengths(text: str) -> tuple[int, int]:
-    """``26/30`` as numbers."""
-    source, _, target = text.partition("/")
-    if not (source.isdecimal() and target.isdecimal()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not like 26/30 (name models before it)")
-    return int(source), int(target)
-
-
-def names_by_commas(text: str) -> tuple[str, ...]:
-    """``fairseq,ctranslate2`` as names."""
-    return tuple(dict.fromkeys(text.split(",")))
-
-
-def numbers_by_commas(text: str) -> tuple[int, ...]:
-    """``1,2,4`` as numbers."""
-    numbers = text.split(",")
-    if not all(number.lstrip("-").isdecimal() for number in numbers):
-        raise argparse.ArgumentTypeError(f"'{text}' is not like 1,2,4")
-    return tuple(dict.fromkeys(map(int, numbers)))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from owf_fairseq.decoding.backends import BACKENDS
+from owf_fairseq.cli._decoding import BUFFER, add_backend, add_batches, add_data, add_device, add_search, paths_of
 
 if TYPE_CHECKING:
     from owf_fairseq.distillation.distill import Distilled
@@ -33,11 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEACHER",
         help="a checkpoint of fairseq-train, several, which decode as an ensemble, or a folder that `owf export` made",
     )
-    parser.add_argument(
-        "--backend",
-        choices=BACKENDS,
-        help="the program that decodes (default: ctranslate2 for a folder, fairseq for checkpoints)",
-    )
+    add_backend(parser)
     text = parser.add_argument_group("text")
     text.add_argument("--train", metavar="PREFIX", help="parallel text, PREFIX.SRC and PREFIX.TGT")
     text.add_argument(
@@ -47,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text.add_argument("--output", required=True, metavar="PREFIX", help="PREFIX.SRC and PREFIX.TGT are written")
     text.add_argument("--json", metavar="FILE", help="write what is reported as JSON")
     text.add_argument("--overwrite", action="store_true", help="replace the files, whatever they are")
-    text.add_argument("--data", metavar="DIR", help="the checkpoints' binary data (default: where they were trained)")
-    text.add_argument(
-        "--segmentation",
-        metavar="DIR",
-        help="a folder with another record of how text becomes pieces, or `none`: the text is in pieces already "
-        "(default: as recorded beside the data)",
-    )
+    add_data(text)
     choice = parser.add_argument_group("what is taken")
     choice.add_argument(
         "--pick",
@@ -82,22 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep translations that are their sources (default: only if the reference is it too)",
     )
     search = parser.add_argument_group("search")
-    search.add_argument("--beam", type=int, default=5, metavar="N", help="beam size (default: 5)")
-    search.add_argument("--lenpen", type=float, default=1.0, metavar="X", help="length penalty (default: 1.0)")
-    search.add_argument(
-        "--shortlist",
-        action=argparse.BooleanOptionalAction,
-        help="with an exported model that has a shortlist: use it (default: if the folder has one)",
-    )
+    add_search(search)
     speed = parser.add_argument_group("batches and device")
-    speed.add_argument(
-        "--max-tokens", type=int, default=2000, metavar="N", help="pieces of a batch, with padding (default: 2000)"
-    )
-    speed.add_argument("--batch-size", type=int, metavar="N", help="sentences of a batch (default: no limit)")
+    add_batches(speed)
     speed.add_argument(
         "--buffer-size",
         type=int,
-        default=10_000,
+        default=BUFFER,
         metavar="N",
         help="lines that are sorted and written together, and that an interruption loses (default: 10000)",
     )
@@ -108,15 +89,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="searches on a CPU, and processes that pick, at the same time (default: one for each core); fairseq "
         "decodes on all cores in any case",
     )
-    speed.add_argument("--cpu", action="store_true", help="use no GPU")
-    speed.add_argument("--fp16", action="store_true", help="half precision, on a GPU, for checkpoints")
+    add_device(speed)
 
 
 def run(args: argparse.Namespace) -> int:
     """Translates, and says what was left out."""
     from pathlib import Path
 
-    from owf_fairseq.cli.translate import paths_of
     from owf_fairseq.data.work import Workers, cores
     from owf_fairseq.decoding.backends import backend_of, load_backend
     from owf_fairseq.decoding.search import SearchOptions

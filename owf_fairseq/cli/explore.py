@@ -10,7 +10,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
-from owf_fairseq.cli.benchmark import names_by_commas, numbers_by_commas, pair_of_lengths
+from owf_fairseq.cli._values import names_by_commas, numbers_by_commas, pair_of_lengths
 from owf_fairseq.cost_model.device_profiles import PROFILES
 from owf_fairseq.errors import InputError, collect, too_small
 from owf_fairseq.explore.families import DEFAULT, FAMILIES, family_help

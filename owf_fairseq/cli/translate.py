@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
-from owf_fairseq.decoding.backends import BACKENDS
+from owf_fairseq.cli._decoding import BUFFER, add_backend, add_batches, add_data, add_device, add_search, paths_of
 
 HELP = "translate text with a checkpoint, one output line for each input line"
 EXAMPLE = (
@@ -31,30 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CHECKPOINT",
         help="of fairseq-train; several, with `:` between, decode as an ensemble; or a folder that `owf export` made",
     )
-    parser.add_argument(
-        "--backend",
-        choices=BACKENDS,
-        help="the program that decodes (default: ctranslate2 for a folder, fairseq for a checkpoint)",
-    )
+    add_backend(parser)
     parser.add_argument("--input", metavar="FILE", help="text, UTF-8 (default: standard input)")
     parser.add_argument("--output", metavar="FILE", help="where translations go (default: standard output)")
     parser.add_argument("--overwrite", action="store_true", help="replace --output, whatever it is")
-    parser.add_argument("--data", metavar="DIR", help="the model's binary data (default: where it was trained)")
-    parser.add_argument(
-        "--segmentation",
-        metavar="DIR",
-        help="a folder with another record of how text becomes pieces, or `none`: the text is in pieces already "
-        "(default: as recorded beside the data)",
-    )
+    add_data(parser)
     search = parser.add_argument_group("search")
-    search.add_argument(
-        "--shortlist",
-        action=argparse.BooleanOptionalAction,
-        help="with an exported model that has a shortlist: let a translation have symbols only that are in it for its "
-        "own line, or for the lines of its batch (default: if the folder has one)",
-    )
-    search.add_argument("--beam", type=int, default=5, metavar="N", help="beam size (default: 5)")
-    search.add_argument("--lenpen", type=float, default=1.0, metavar="X", help="length penalty (default: 1.0)")
+    add_search(search)
     search.add_argument(
         "--max-len-a", type=float, default=2.0, metavar="X", help="a translation has at most (default: 2) ..."
     )
@@ -96,10 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-source-length", type=int, metavar="N", help="pieces of a line or part (default: what the model takes)"
     )
     speed = parser.add_argument_group("batches and device")
-    speed.add_argument(
-        "--max-tokens", type=int, default=2000, metavar="N", help="pieces of a batch, with padding (default: 2000)"
-    )
-    speed.add_argument("--batch-size", type=int, metavar="N", help="sentences of a batch (default: no limit)")
+    add_batches(speed)
     speed.add_argument(
         "--buffer-size",
         type=int,
@@ -107,10 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lines that are read, sorted and put out together, and that an interruption loses: 1 answers each line at "
         "once (default: 10000, or 1 on a terminal)",
     )
-    speed.add_argument("--cpu", action="store_true", help="use no GPU")
-    speed.add_argument(
-        "--fp16", action="store_true", help="half precision, on a GPU; an exported model has its own precision"
-    )
+    add_device(speed)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -150,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     if job.is_done():
         return 0
     terminal = args.input is None and sys.stdin.isatty()
-    buffer = args.buffer_size if args.buffer_size is not None else 1 if terminal else _BUFFER
+    buffer = args.buffer_size if args.buffer_size is not None else 1 if terminal else BUFFER
     options = SearchOptions(args.beam, args.nbest, args.lenpen, args.max_len_a, args.max_len_b, args.min_len)
     batching = Batching(args.max_tokens, args.batch_size, buffer)
     problems = [*options.problems(), *batching.problems()]
@@ -197,15 +174,8 @@ def run(args: argparse.Namespace) -> int:
 
 _ON_ERROR = {"stop": "strict", "blank": "blank"}
 
-_BUFFER = 10_000
-
 _SETTINGS = (
     *("beam", "lenpen", "max_len_a", "max_len_b", "min_len", "nbest", "scores"),
     *("on_error", "long_lines", "max_source_length", "fp16", "shortlist"),
 )
 """What a translation depends on; batches and the device change it by rounding only."""
-
-
-def paths_of(checkpoint: str) -> list[str]:
-    """The paths of an ensemble, or the one path."""
-    return [checkpoint] if os.path.exists(checkpoint) else checkpoint.split(os.pathsep)

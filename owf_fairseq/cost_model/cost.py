@@ -54,6 +54,33 @@ class LayerShape:
     lora: int = 0
 
 
+def stack_shape(
+    widths: Sequence[int],
+    self_attn: Sequence[int | None],
+    cross_attn: Sequence[int | None],
+    shares: Sequence[bool],
+    per_layer: PerLayer,
+) -> tuple[LayerShape, ...]:
+    """The layers of a stack.
+
+    Args:
+        widths: for each layer, d_ff of its FFN, 0 where it is dropped.
+        self_attn, cross_attn: patterns; only where they are None counts.
+        shares: whether the layer's FFN serves others too.
+        per_layer: what such layers have of their own.
+    """
+    return tuple(
+        LayerShape(
+            width,
+            own is not None,
+            cross is not None,
+            scale=width > 0 and is_shared and per_layer.scale,
+            lora=per_layer.lora if width and is_shared else 0,
+        )
+        for width, own, cross, is_shared in zip(widths, self_attn, cross_attn, shares, strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class ModelShape:
     """What of a Transformer decides how much it computes and reads.
@@ -182,20 +209,22 @@ def shape_of_flags(args: HasFlags, vocab_size: int) -> ModelShape:
     from owf_fairseq.plan import make_plan
 
     plan = make_plan(args)
-    crosses = not (args.no_cross_attention or args.decoder_only)
-    first_of_decoder = args.encoder_layers
-    layers = []
-    for layer, (number, width) in enumerate(zip(plan.ffn, plan.ffn_widths, strict=True)):
-        of_decoder = layer - first_of_decoder
-        own = plan.per_layer if number is not None and plan.ffn.count(number) > 1 else PerLayer()
-        self_attn = plan.encoder_self_attn[layer] if of_decoder < 0 else plan.decoder_self_attn[of_decoder]
-        cross_attn = plan.decoder_cross_attn[of_decoder] if crosses and of_decoder >= 0 else None
-        layers.append(LayerShape(width, self_attn is not None, cross_attn is not None, own.scale, own.lora))
+    stacks = {}
+    for stack in ("encoder", "decoder"):
+        numbers, widths = plan.ffn_of(stack)
+        crosses = stack == "decoder" and not (args.no_cross_attention or args.decoder_only)
+        stacks[stack] = stack_shape(
+            widths,
+            plan.encoder_self_attn if stack == "encoder" else plan.decoder_self_attn,
+            plan.decoder_cross_attn if crosses else [None] * len(widths),
+            [plan.ffn.count(number) > 1 for number in numbers],
+            plan.per_layer,
+        )
     return ModelShape(
         args.encoder_embed_dim,
         args.decoder_embed_dim,
-        tuple(layers[:first_of_decoder]),
-        tuple(layers[first_of_decoder:]),
+        stacks["encoder"],
+        stacks["decoder"],
         vocab_size,
         args.decoder_only,
     )

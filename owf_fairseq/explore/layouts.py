@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from owf_fairseq.cost_model.cost import LayerShape, ModelShape
+from owf_fairseq.cost_model.cost import ModelShape, stack_shape
 from owf_fairseq.paper.rows import PaperRow
-from owf_fairseq.patterns import make_pattern, number_of_blocks
+from owf_fairseq.patterns import as_words, make_pattern, number_of_blocks
 from owf_fairseq.per_layer import PerLayer
 from owf_fairseq.sharing import SIZES, Size, arch_name
 
@@ -114,13 +114,8 @@ class Layout:
 
     def flags(self) -> list[str]:
         """The same as the words of a command line."""
-        words = []
-        for name, value in self.settings().items():
-            if value == "true":
-                words.append(f"--{name}")
-            else:  # argparse takes a word that begins with a dash for another flag
-                words += [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]
-        return words
+        flags = self.settings().items()
+        return [word for name, value in flags for word in as_words(f"--{name}", *([] if value == "true" else [value]))]
 
     def shape(self, vocab_size: int) -> ModelShape:
         """What the cost model looks at: the same as ``cost.shape_of_flags`` makes of the flags."""
@@ -128,12 +123,9 @@ class Layout:
         for stack in ("encoder", "decoder"):
             ffns, selves = self.ffn(stack), self.attention(f"{stack}_self_attn")
             crosses = self.attention("decoder_cross_attn") if stack == "decoder" else (None,) * len(ffns)
-            layers = []
-            for number, self_attn, cross_attn in zip(ffns, selves, crosses, strict=True):
-                own = self.per_layer if number is not None and self.users(stack, number) > 1 else PerLayer()
-                width = 0 if number is None else int(self.widths(stack)[number])
-                layers.append(LayerShape(width, self_attn is not None, cross_attn is not None, own.scale, own.lora))
-            stacks[stack] = tuple(layers)
+            widths = [0 if number is None else int(self.widths(stack)[number]) for number in ffns]
+            shares = [number is not None and self.users(stack, number) > 1 for number in ffns]
+            stacks[stack] = stack_shape(widths, selves, crosses, shares, self.per_layer)
         d = self.numbers.embed_dim
         return ModelShape(d, d, stacks["encoder"], stacks["decoder"], vocab_size, not self.numbers.encoder_layers)
 

@@ -13,6 +13,7 @@ bias or a layer norm only, the weights are still one tensor.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -24,11 +25,12 @@ import torch.nn.functional as F
 from ctranslate2.converters import Converter
 from ctranslate2.converters import fairseq as stock
 from ctranslate2.specs import TransformerSpec
-from ctranslate2.specs.common_spec import Activation, LayerNormSpec
+from ctranslate2.specs.common_spec import Activation
 from ctranslate2.specs.model_spec import LayerSpec
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from owf_fairseq.checkpoints.added_sublayers import norm_moves
 from owf_fairseq.checkpoints.own_terms import merged_weight
 from owf_fairseq.export.inexpressible import ACTIVATIONS
 
@@ -83,11 +85,17 @@ class ModelConverter(Converter):
         for name in ("layer_norm", "layernorm_embedding"):
             if getattr(stack, name) is not None:
                 stock.set_layer_norm(getattr(spec, name), getattr(stack, name))
-        before = spec.layernorm_embedding if stack.layernorm_embedding is not None else None
+        norms = []
         for layer_spec, layer in zip(spec.layer, stack.layers, strict=True):
             for name in SUBLAYERS:
                 if hasattr(layer_spec, name):
-                    before = set_sublayer(getattr(layer_spec, name), layer, name, before)
+                    sublayer = getattr(layer_spec, name)
+                    set_sublayer(sublayer, layer, name)
+                    norms.append((sublayer.layer_norm, layer_norm_of(layer, name) is None))
+        first = spec.layernorm_embedding if stack.layernorm_embedding is not None else None
+        for before, norm in norm_moves(norms, first) if not self.model.cfg.encoder.normalize_before else ():
+            assert before is not None  # `inexpressible` has seen to that
+            norm.gamma, norm.beta, before.gamma, before.beta = before.gamma, before.beta, norm.gamma, norm.beta
 
 
 SUBLAYERS = {"self_attention": "self_attn", "attention": "encoder_attn", "ffn": "final"}
@@ -100,17 +108,13 @@ def layer_norm_of(layer: Any, name: str) -> nn.Module | None:
     return norm
 
 
-def set_sublayer(spec: LayerSpec, layer: Any, name: str, before: LayerNormSpec | None) -> LayerNormSpec:
-    """Attention or FFN, or one that adds nothing.
+def set_sublayer(spec: LayerSpec, layer: Any, name: str) -> None:
+    """Attention or FFN with its layer norm, or one that adds nothing, with a layer norm of gain 1 and bias 0.
 
     Args:
         spec: of the sublayer. layer: ours. name: one of ``SUBLAYERS``.
-        before: the layer norm of the sublayer before, as it is exported; None at the start of a stack.
-
-    Returns:
-        The layer norm of this one.
     """
-    norm = layer_norm_of(layer, name)
+    norm, dim = layer_norm_of(layer, name), layer.embed_dim
     if norm is not None:
         stock.set_layer_norm(spec.layer_norm, norm)
         if name == "ffn":
@@ -118,8 +122,7 @@ def set_sublayer(spec: LayerSpec, layer: Any, name: str, before: LayerNormSpec |
         else:
             attention = getattr(layer, SUBLAYERS[name])
             stock.set_multi_head_attention(spec, attention, self_attention=name == "self_attention")
-        return spec.layer_norm
-    dim = layer.embed_dim
+        return
     if name == "ffn":
         shapes = [(_ZERO_FFN_WIDTH, dim), (dim, _ZERO_FFN_WIDTH)]
         linears = [spec.linear_0, spec.linear_1]
@@ -128,13 +131,7 @@ def set_sublayer(spec: LayerSpec, layer: Any, name: str, before: LayerNormSpec |
         linears = spec.linear
     for linear, (rows, columns) in zip(linears, shapes, strict=True):
         linear.weight, linear.bias = np.zeros((rows, columns), np.float32), np.zeros(rows, np.float32)
-    neutral = (np.ones(dim, np.float32), np.zeros(dim, np.float32))
-    spec.layer_norm.gamma, spec.layer_norm.beta = neutral
-    if not layer.normalize_before:
-        assert before is not None  # `inexpressible` has seen to that
-        spec.layer_norm.gamma, spec.layer_norm.beta = before.gamma, before.beta
-        before.gamma, before.beta = neutral
-    return spec.layer_norm
+    spec.layer_norm.gamma, spec.layer_norm.beta = np.ones(dim, np.float32), np.zeros(dim, np.float32)
 
 
 def set_feed_forward(spec: LayerSpec, layer: Any) -> None:
@@ -143,6 +140,17 @@ def set_feed_forward(spec: LayerSpec, layer: Any) -> None:
     for linear, name in ((spec.linear_0, "fc1"), (spec.linear_1, "fc2")):
         linear.weight = merged_weight(weights, name).to(weights[f"{name}.weight"].dtype).numpy()
         linear.bias = weights[f"{name}.bias"].numpy()
+
+
+_Place = tuple[nn.Module, Any]
+"""A layer norm, and the layer or stack that it is used in; of a dropped sublayer its name in place of the norm."""
+
+
+def _sublayers_of(layer: Any) -> list[str]:
+    """Those whose layer norms can move: of a post-norm layer all that layers of its stack have."""
+    if layer.normalize_before:
+        return []
+    return [name for name in SUBLAYERS if name != "attention" or hasattr(layer, "encoder_attn")]
 
 
 @contextmanager
@@ -154,23 +162,22 @@ def normalised_twice(model: Any) -> Iterator[None]:
     """
     layers, hooks = [], []
     for stack in (model.encoder, model.decoder):
-        before: tuple[Any, nn.Module] | None = None
-        times: dict[tuple[int, int], int] = {}
-        if stack.layernorm_embedding is not None:
-            before = (stack, stack.layernorm_embedding)
+        # a norm that layers share is told apart by the layer
+        first = None if stack.layernorm_embedding is None else (stack, stack.layernorm_embedding)
+        norms = [
+            ((layer, norm or name), norm is None)
+            for layer in stack.layers
+            for name in _sublayers_of(layer)
+            for norm in [layer_norm_of(layer, name)]
+        ]
+        stands_for: dict[_Place, _Place] = {}
+        for before, norm in norm_moves(norms, first):
+            assert before is not None
+            stands_for[norm] = stands_for.get(before, before)
+        times = Counter(stands_for.values())
+        if first is not None and first in times:
+            hooks.append(stack.layernorm_embedding.register_forward_pre_hook(partial(_normalised, times[first])))
         for layer in stack.layers:
-            for name in SUBLAYERS if not layer.normalize_before else ():
-                norm = layer_norm_of(layer, name)
-                if norm is not None:
-                    before = (layer, norm)
-                elif before is not None and not (name == "attention" and stack is model.encoder):
-                    key = (id(before[0]), id(before[1]))
-                    times[key] = times.get(key, 0) + 1
-        embedding = times.get((id(stack), id(stack.layernorm_embedding)), 0)
-        if embedding:
-            hooks.append(stack.layernorm_embedding.register_forward_pre_hook(partial(_normalised, embedding)))
-        for layer in stack.layers:
-            # a norm that layers share is told apart by the layer
             layer.after_sublayer = partial(_after_sublayer, layer.after_sublayer, layer, times)
             layers.append(layer)
     try:
@@ -185,12 +192,12 @@ def normalised_twice(model: Any) -> Iterator[None]:
 def _after_sublayer(
     original: Callable[..., Tensor],
     layer: Any,
-    times: dict[tuple[int, int], int],
+    times: Counter[_Place],
     x: Tensor,
     residual: Tensor,
     norm: Any,
 ) -> Tensor:
-    more = times.get((id(layer), id(norm)), 0)
+    more = times[layer, norm]
     return original(x, residual, lambda y: norm(*_normalised(more, norm, (y,))) if more else norm(y))
 
 

@@ -17,7 +17,7 @@ from fairseq.registry import REGISTRIES
 
 from owf_fairseq import models as _models  # noqa: F401  registers the archs
 from owf_fairseq.errors import InputError, collect
-from owf_fairseq.flags import as_words
+from owf_fairseq.patterns import as_words
 from owf_fairseq.training.config import Setting
 
 Values = tuple[str, ...]

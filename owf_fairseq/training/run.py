@@ -22,7 +22,7 @@ from owf_fairseq.errors import InputError, collect
 from owf_fairseq.files.fingerprint import KEY, fingerprint
 from owf_fairseq.files.lock import locked
 from owf_fairseq.files.outputs import check_output_file
-from owf_fairseq.flags import as_words
+from owf_fairseq.patterns import as_words
 from owf_fairseq.training.checks import (
     GROWING,
     MAXIMIZE,

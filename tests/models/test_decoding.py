@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from models_for_tests import PAD, TINY_ARCHS, make_batch, make_model
+from models_for_tests import PAD, TINY_ARCHS, make_batch, make_model, step_by_step
 
 NORMS = {"post-norm": [], "pre-norm": ["--encoder-normalize-before", "--decoder-normalize-before"]}
 
@@ -17,16 +17,8 @@ def test_incremental_equals_full_with_beam_reordering(arch, norm):
     tokens[1, 3:] = torch.tensor([9, 8, 7])  # the two beams of a sentence part
     orders = [torch.tensor(order) for order in ([1, 0, 2, 3], [0, 0, 3, 2], [1, 0, 2, 2])]
     with torch.no_grad():
-        encoder_out = model.encoder(batch["src_tokens"], batch["src_lengths"])
-        encoder_out = model.encoder.reorder_encoder_out(encoder_out, torch.tensor([0, 0, 1, 1]))
         state = {}
-        for step in range(tokens.shape[1]):
-            if 0 < step <= len(orders):
-                order = orders[step - 1]
-                model.decoder.reorder_incremental_state_scripting(state, order)
-                tokens = torch.cat([tokens[order, :step], tokens[:, step:]], 1)
-            found = model.decoder(tokens[:, : step + 1], encoder_out, state)[0][:, -1]
-            expected = model.decoder(tokens[:, : step + 1], encoder_out)[0][:, -1]
+        for step, (found, expected) in enumerate(step_by_step(model, batch, tokens, orders, state)):
             scale = expected.abs().max()
             assert (found - expected).abs().max() < 1e-4 * scale, f"step {step}"
     # the source's keys are computed once and kept, and every layer has its own

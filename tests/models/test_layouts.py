@@ -10,6 +10,7 @@ from models_for_tests import (
     make_task,
     one_stack_reference_logits,
     reference_logits,
+    step_by_step,
 )
 from torch.func import functional_call
 
@@ -91,23 +92,14 @@ def test_sharing_equals_copies_in_output_and_gradient(model, layout):
 
 
 def test_step_by_step_equals_at_once_with_beams_that_swap(model):
-    beam, tokens = 2, BATCH["prev_output_tokens"].clamp(min=4).repeat_interleave(2, 0)
+    tokens = BATCH["prev_output_tokens"].clamp(min=4).repeat_interleave(2, 0)
     tokens[:, 0] = 2
     tokens[1, 3:] = torch.tensor([9, 8, 7])
     orders = [torch.tensor(order) for order in ([1, 0, 2, 3], [0, 0, 3, 2], [1, 0, 2, 2])]
     with torch.no_grad():
-        encoded = model.encoder(BATCH["src_tokens"], BATCH["src_lengths"])
-        encoded = model.encoder.reorder_encoder_out(encoded, torch.arange(2).repeat_interleave(beam))
-        state = {}
-        for step in range(tokens.shape[1]):
-            if 0 < step <= len(orders):
-                order = orders[step - 1]
-                model.decoder.reorder_incremental_state_scripting(state, order)
-                tokens = torch.cat([tokens[order, :step], tokens[:, step:]], 1)
-            found = model.decoder(tokens[:, : step + 1], encoded, incremental_state=state)[0][:, -1]
-            expected = model.decoder(tokens[:, : step + 1], encoded)[0][:, -1]
+        for found, expected in step_by_step(model, BATCH, tokens, orders):
             # fairseq's softmax is in float32
-            assert torch.allclose(found, expected, atol=1e-5 * expected.abs().max().item()), step
+            assert torch.allclose(found, expected, atol=1e-5 * expected.abs().max().item())
 
 
 def test_padding_neighbours_and_later_words_change_nothing_and_the_source_does(model):

@@ -1,26 +1,17 @@
 """Our results in the paper's tables: the right row, the paper's numbers beside ours, from the commands' own JSON."""
 
 import json
-from dataclasses import asdict
 
 import pytest
+from evaluation_for_tests import report_cells
 
 from owf_fairseq import cli
-from owf_fairseq.checkpoints.model_facts import ModelFacts
-from owf_fairseq.cost_model.cost import shape_of_arch
-from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError
 from owf_fairseq.model_names import arch_of_name
 from owf_fairseq.paper import rows as paper
 from owf_fairseq.paper.report import report, tables_of_the_paper
 from owf_fairseq.paper.results import Ours, Results, read_results
-from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
-from owf_fairseq.speed.benchmark import BenchmarkOptions, compared_models
-from owf_fairseq.speed.benchmark_models import Candidate
-from owf_fairseq.speed.benchmark_names import Named
-from owf_fairseq.speed.measurement import Measurement, SpeedSetting
-from owf_fairseq.speed.report import Measured, as_data
-from owf_fairseq.tables import Report
+from owf_fairseq.sharing import SIZES
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +32,6 @@ def measured(tmp_path_factory):
     return scores, speed
 
 
-def cells(made: Report) -> list[dict[str, str]]:
-    """The rows by column; the paper's column has the name of the one before it, with a P."""
-    header = list(made.header)
-    names = [f"{header[n - 1]} P" if name == "paper" else name for n, name in enumerate(header)]
-    return [dict(zip(names, row, strict=True)) for row in made.rows]
-
-
 def test_ours_stand_beside_the_papers(measured, capsys, tmp_path):
     scores, speed = measured
     output, as_json = tmp_path / "table.md", tmp_path / "table.json"
@@ -56,7 +40,7 @@ def test_ours_stand_beside_the_papers(measured, capsys, tmp_path):
     assert capsys.readouterr().out == output.read_text()
     data = {one["name"]: one["scores"] for one in json.loads(scores.read_text())["systems"]}
     speeds = json.loads(speed.read_text())["measurements"]
-    base, *_, wide, _ = table = cells(report(read_results(measured), "one_wide"))
+    base, *_, wide, _ = table = report_cells(report(read_results(measured), "one_wide"))
     assert [row["model"] for row in table] == [
         "Transformer Big (owf_tiny)",
         "SharedEncNoDec 4096",
@@ -92,118 +76,6 @@ def test_the_table_of_batch_sizes(measured):
     ratio = entries["owf_tiny_one_wide_ffn", 2]
     assert made.rows[1][5:] == [f"{100 * (ratio - 1):+.0f}", "+18"]
     assert made.rows[9] == ["512", "-", "2,512.0 ± 50.1", "-", "1,957.9 ± 32.6", "-", "-22"]
-
-
-FAMILIES = {
-    "base": ("owf_base", 2048, (70, 4.0)),
-    "base_one_wide_ffn": ("owf_base_one_wide_ffn", 24_576, (70, 6.0)),
-    "decoder_only": ("owf_decoder_only", 4096, (202, 2.0)),
-    "decoder_only_shared_dec": ("owf_decoder_only_shared_dec", 4096, (101, 3.0)),
-    "deep_shallow": ("owf_deep_shallow", 4096, (236, 8.0)),
-    "deep_shallow_one_wide_ffn": ("owf_deep_shallow_one_wide_ffn", 57_344, (236, 6.0)),
-}
-"""Three sizes of the paper's table of other architectures: arch, d_ff, parameters and tokens/s. All are made up."""
-
-
-def timed(folder, words=()):
-    """The JSON of a benchmark of them, in turn, with the flags that say what is compared."""
-    candidates, measurements = [], []
-    for name, (arch, width, (parameters, speed)) in FAMILIES.items():
-        there = configuration_of(arch)
-        dims = {
-            stack: width if there.shares_ffn(stack) or there.has_own_ffns(stack) else None
-            for stack in SIZES[ARCHS[arch][0]].stacks
-        }
-        facts = ModelFacts(arch, "the paper's", (), parameters, {}, dims)
-        candidates.append(Candidate(Named(name, name), (), facts, (shape_of_arch("owf_tiny", 100),), 99, 99, 100))
-        measurements.append(Measurement([12, 12], [12 / speed, 6 / speed], [0.1, 0.1]))  # the machine gets faster
-    setting = SpeedSetting(1, SearchOptions(), [[[["a"] * 4]]] * len(FAMILIES), None)
-    options = BenchmarkOptions(input="raw/test.en", sentences=1, **dict(words))
-    baselines = compared_models(candidates, options)
-    measured = Measured(candidates, ["float32"] * len(FAMILIES), [setting], [measurements], baselines)
-    data = as_data(measured, {"machine": {"device": "CPU"}}, asdict(options))
-    (folder / "speed.json").write_text(json.dumps(data))
-    return data
-
-
-@pytest.fixture
-def translated(tmp_path):
-    """Translations: within a family they are the same, and none is like another family's."""
-    reference = [f"this is the sentence with the number {n} in it" for n in range(40)]
-    (tmp_path / "ref").write_text("\n".join(reference) + "\n")
-    for name in FAMILIES:
-        family = next(one for one in ("base", "decoder_only", "deep_shallow") if name.startswith(one))
-        known = {"base": 10, "decoder_only": 20, "deep_shallow": 35}[family]
-        (tmp_path / name).write_text("\n".join(reference[:known] + ["this is one"] * (40 - known)) + "\n")
-    return tmp_path
-
-
-def scored(folder, *flags, names=()):
-    files = [str(folder / name) for name in names or FAMILIES]
-    words = ["--ref", str(folder / "ref"), *flags, "--samples", "100", "--json", str(folder / "scores.json")]
-    assert cli.main(["evaluate", *files, *words, "--overwrite"]) == 0
-    return json.loads((folder / "scores.json").read_text())["systems"]
-
-
-def by_name(made):
-    return {row["model"].split("(")[-1].rstrip(")"): row for row in cells(made)}
-
-
-OWN = ["base"] * 2 + ["decoder_only"] * 2 + ["deep_shallow"] * 2
-THREE = [word for name in dict.fromkeys(OWN) for word in ("--baseline", name)]
-
-
-@pytest.mark.parametrize("flags", [["--by-size"], THREE])
-def test_each_row_is_compared_with_its_own_family(translated, flags):
-    """Identical translations differ from nothing, and an individual model is what the others are related to."""
-    how = {"by_size": True} if flags == ["--by-size"] else {"baseline": tuple(dict.fromkeys(OWN))}
-    recorded = [None if base == name else base for name, base in zip(FAMILIES, OWN, strict=True)]
-    assert [system["baseline"] for system in scored(translated, *flags)] == recorded
-    data = timed(translated, how)
-    assert [model["baseline"] for model in data["models"]] == recorded
-    assert [entry["ratio"]["median"] for entry in data["measurements"]] == [1, 1.5, 1, 1.5, 1, 0.75]
-    made = report(read_results([translated / "scores.json", translated / "speed.json"]), "other", only_ours=True)
-    found = by_name(made)
-    assert list(found) == list(FAMILIES)
-    assert [row["BLEU"].endswith("†") for row in found.values()] == [False] * 6
-    assert [row["speed, %"] for row in found.values()] == ["+0", "+50", "+0", "+50", "+0", "-25"]
-    assert [row["parameters, %"] for row in found.values()] == ["100", "100", "100", "50", "100", "100"]
-    pairs = "base for base_one_wide_ffn; decoder_only for decoder_only_shared_dec; deep_shallow for deep_shallow_one"
-    assert sum(pairs in note for note in made.notes) == 2  # of the daggers, and of speed and parameters
-    assert any("a sample, the first 1 sentences of test.en" in note and "float32" in note for note in made.notes)
-
-
-def test_a_difference_within_a_family_has_its_dagger(translated):
-    (translated / "decoder_only_shared_dec").write_text("\n".join(["this is none"] * 40) + "\n")
-    scored(translated, "--by-size")
-    found = by_name(report(read_results([translated / "scores.json"]), "other", only_ours=True))
-    assert [name for name, row in found.items() if row["BLEU"].endswith("†")] == ["decoder_only_shared_dec"]
-
-
-def test_a_row_whose_individual_model_is_not_there_is_compared_with_nothing(translated):
-    (translated / "deep_shallow_one_wide_ffn").write_text("\n".join(["this is none"] * 40) + "\n")
-    scored(translated, "--by-size", names=["base", "base_one_wide_ffn", "deep_shallow_one_wide_ffn"])
-    made = report(read_results([translated / "scores.json"]), "other", only_ours=True)
-    assert not by_name(made)["deep_shallow_one_wide_ffn"]["BLEU"].endswith("†")
-    own = "the individual model of its size, which is not here"
-    assert f"- no †: deep_shallow_one_wide_ffn was compared with base, and not with {own}" in made.notes
-
-
-def test_what_was_compared_with_another_size_is_not_shown_as_the_papers(translated):
-    """Files of one baseline for all: speeds are related anew, and daggers are left out, as the notes say."""
-    systems = scored(translated, "--baseline", "base")
-    assert all(system["scores"]["bleu"]["significant"] for system in systems[2:])
-    timed(translated)
-    made = report(read_results([translated / "scores.json", translated / "speed.json"]), "other", only_ours=True)
-    assert [row["BLEU"].endswith("†") for row in by_name(made).values()] == [False] * 6
-    assert [row["speed, %"] for row in by_name(made).values()] == ["+0", "+50", "+0", "+50", "+0", "-25"]
-    said = [note for note in made.notes if note.startswith("- no †")]
-    assert said[0] == "- no †: decoder_only_shared_dec was compared with base, and not with decoder_only"
-    assert len(said) == 2  # an individual model has none in the paper either
-    # a table that has no row for them leaves the comparison that was asked for
-    below = by_name(report(read_results([translated / "scores.json", translated / "speed.json"]), "one_wide"))
-    assert (below["deep_shallow"]["speed, %"], below["deep_shallow"]["parameters, %"]) == ("+100", "337")
-    assert below["deep_shallow"]["BLEU"].endswith("†")
 
 
 @pytest.mark.parametrize("table", tables_of_the_paper())
@@ -250,8 +122,8 @@ def test_names_say_the_arch(name, arch):
 def test_models_that_are_not_in_the_table_stand_below(measured):
     results = read_results(measured)
     results.models["mine"] = Ours("mine", scores={"bleu": {"score": 12.34, "significant": False}})
-    assert cells(report(results, "one_wide"))[-1]["model"] == "mine"
-    assert cells(report(results, "one_wide"))[-1]["BLEU"] == "12.3"
+    assert report_cells(report(results, "one_wide"))[-1]["model"] == "mine"
+    assert report_cells(report(results, "one_wide"))[-1]["BLEU"] == "12.3"
 
 
 @pytest.mark.parametrize("size", sorted(name for name, size in SIZES.items() if size.encoder_layers))
@@ -264,7 +136,7 @@ def test_one_wide_ffn_is_the_papers_row_at_every_size(size):
 def test_the_two_kinds_of_model_have_rows_and_baselines_of_their_own():
     names = ["owf_decoder_only", "owf_big", "owf_decoder_only_shared_dec", "owf_big_no_dec"]
     models = {name: Ours(name, name, parameters=100 - 10 * n) for n, name in enumerate(names)}
-    made = cells(report(Results(models), "dropping"))
+    made = report_cells(report(Results(models), "dropping"))
     assert made[0]["model"] == "Transformer Big (owf_big)"
     assert [row["model"] for row in made[-2:]] == ["owf_decoder_only", "owf_decoder_only_shared_dec"]
     percents = {row["model"].split("(")[-1].rstrip(")"): row["parameters, %"] for row in made}
@@ -273,7 +145,7 @@ def test_the_two_kinds_of_model_have_rows_and_baselines_of_their_own():
 
 def test_only_ours_leaves_out_what_was_not_measured(measured):
     made = report(read_results(measured), "one_wide", only_ours=True)
-    assert [row["model"] for row in cells(made)] == [
+    assert [row["model"] for row in report_cells(made)] == [
         "Transformer Big (owf_tiny)",
         "SharedEncNoDec 49152 (owf_tiny_one_wide_ffn)",
     ]
@@ -302,7 +174,9 @@ def test_results_stand_with_the_data_that_they_are_of():
     ):
         (ours,) = (
             one
-            for one in cells(report(Results({name: Ours(name, f"owf_{name}", scores=scores)}), "other", pair=pair))
+            for one in report_cells(
+                report(Results({name: Ours(name, f"owf_{name}", scores=scores)}), "other", pair=pair)
+            )
             if f"({name})" in one["model"]
         )
         assert row in ours["model"]
@@ -316,11 +190,11 @@ def test_lengths_are_one_for_all_models_and_said(measured, tmp_path):
     other[0] |= {"tokens_per_s": {"mean": 7.0, "sd": None, "by_run": [7.0]}, "ratio": None}
     (tmp_path / "speed.json").write_text(json.dumps({**data, "measurements": other + data["measurements"]}))
     first = report(read_results([tmp_path / "speed.json"]), "one_wide")
-    assert [row["tokens/s"] for row in cells(first) if "(" in row["model"]] == ["7.0", "-"]
+    assert [row["tokens/s"] for row in report_cells(first) if "(" in row["model"]] == ["7.0", "-"]
     assert any("source/target 9/9" in note for note in first.notes)
     named = read_results([tmp_path / "speed.json"], "4/5")
-    assert [row["tokens/s"] for row in cells(report(named, "one_wide"))] == [
-        row["tokens/s"] for row in cells(report(read_results([measured[1]]), "one_wide"))
+    assert [row["tokens/s"] for row in report_cells(report(named, "one_wide"))] == [
+        row["tokens/s"] for row in report_cells(report(read_results([measured[1]]), "one_wide"))
     ]
     with pytest.raises(InputError, match="`--lengths` 1/1: no benchmark"):
         read_results([measured[1]], "1/1")
@@ -330,7 +204,7 @@ def test_a_model_that_is_none_of_the_papers_has_no_row(measured, tmp_path):
     data = json.loads(measured[1].read_text())
     data["models"][0]["configuration"] = None
     (tmp_path / "speed.json").write_text(json.dumps(data))
-    made = cells(report(read_results([tmp_path / "speed.json"]), "one_wide"))
+    made = report_cells(report(read_results([tmp_path / "speed.json"]), "one_wide"))
     assert made[0]["model"] == "Transformer Big"
     assert made[-1]["model"] == "owf_tiny"
 
@@ -339,7 +213,7 @@ def test_a_model_whose_own_ffns_are_wider_has_no_row(measured, tmp_path):
     data = json.loads(measured[1].read_text())
     data["models"][0]["ffn_dims"] = {"encoder": 1536, "decoder": 128}
     (tmp_path / "speed.json").write_text(json.dumps(data))
-    assert cells(report(read_results([tmp_path / "speed.json"]), "one_wide"))[-1]["model"] == "owf_tiny"
+    assert report_cells(report(read_results([tmp_path / "speed.json"]), "one_wide"))[-1]["model"] == "owf_tiny"
 
 
 def test_a_file_that_is_named_twice_counts_once(measured):
