@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from owf_fairseq.cli._decoding import add_data
+
 HELP = "export a checkpoint to CTranslate2, which serves it several times faster, with the same translations"
 EXAMPLE = (
     "owf export runs/my-model/checkpoint_best.pt --to ctranslate2 --output runs/my-model/ctranslate2\n"
@@ -41,13 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="text in the source language to verify the exported model on (default: the first sentences of the "
         "checkpoint's validation data)",
     )
-    parser.add_argument("--data", metavar="DIR", help="the model's binary data (default: where it was trained)")
-    parser.add_argument(
-        "--segmentation",
-        metavar="DIR",
-        help="a folder with another record of how text becomes pieces, or `none`: the text is in pieces already "
-        "(default: as recorded beside the data)",
-    )
+    add_data(parser)
 
 
 def run(args: argparse.Namespace) -> int:
