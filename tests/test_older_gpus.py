@@ -87,7 +87,6 @@ def test_the_doctor_names_the_file(nvidia_smi, monkeypatch, capsys):
     nvidia_smi("7.0, Tesla V100-SXM2-16GB")
     imported = {"torch_version": "2.13.0", "torch_cuda": "13.0"}
     monkeypatch.setattr(installation, "_imports", lambda: imported)
-    monkeypatch.setattr(installation.Path, "exists", lambda path: True)
     assert cli.main(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["driver_gpus"] == [{"name": "Tesla V100-SXM2-16GB", "capability": [7, 0]}]

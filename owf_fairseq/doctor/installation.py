@@ -90,6 +90,7 @@ class Facts:
 
 def installation_facts() -> Facts:
     """Looks at the Python that runs this."""
+    gpus = driver_gpus()
     facts: dict[str, Any] = {
         "python": tuple(sys.version_info[:3]),
         "platform": platform.system(),
@@ -100,8 +101,9 @@ def installation_facts() -> Facts:
         },
         "fairseq_location": next(iter(package_locations("fairseq")), None),
         "torch_version": _version("torch"),
-        "driver_gpus": driver_gpus(),
-        "nvidia_driver": Path("/proc/driver/nvidia/version").exists(),
+        "driver_gpus": gpus,
+        # where a container hides the one, there is the other
+        "nvidia_driver": bool(gpus) or Path("/proc/driver/nvidia/version").exists(),
         "plugin_version": __version__,
         "plugin_locations": tuple(package_locations("owf_fairseq")),
         "archs": len(ARCHS),
