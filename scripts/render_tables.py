@@ -6,7 +6,7 @@ A table that this script writes stands between two comments:
     ...
     <!-- end table -->
 
-NAME is one of the renderers in measured_tables.py and package_tables.py. SOURCE is a committed JSON file, and COMMAND
+NAME is one of the renderers in _measured_tables.py and _package_tables.py. SOURCE is a committed JSON file, and COMMAND
 is what measured it; or SOURCE is `the package`, for what follows from the code alone. A JSON file may say itself
 which command made it (`made_by`); then the comment has to agree.
 
@@ -24,8 +24,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from measured_tables import FROM_JSON, is_number
-from package_tables import FROM_PACKAGE
+from _measured_tables import FROM_JSON, is_number
+from _package_tables import FROM_PACKAGE
 
 from owf_fairseq.files.lines import write_lines
 

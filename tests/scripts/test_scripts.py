@@ -13,7 +13,8 @@ from fairseq_for_tests import REPOSITORY
 
 FOLDER = REPOSITORY / "scripts"
 PROGRAMS = [script for script in sorted(FOLDER.rglob("*.sh")) if script.name != "lib.sh"]
-PYTHON_PROGRAMS = sorted(FOLDER.rglob("*.py"))
+# a file whose name begins with _ is a part of another
+PYTHON_PROGRAMS = [script for script in sorted(FOLDER.rglob("*.py")) if not script.name.startswith("_")]
 DATASETS = [folder for folder in sorted(FOLDER.iterdir()) if (folder / "train.sh").exists()]
 STEPS = ("download", "preprocess", "train", "generate", "evaluate")
 
