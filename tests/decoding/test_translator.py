@@ -1,6 +1,7 @@
 """Batches, and the lines that are put together of several parts; with a backend that only repeats its input."""
 
 import io
+import time
 
 import pytest
 
@@ -65,6 +66,7 @@ def test_an_error_ends_all_searches():
     def search(batch, options, searching=one.backend.search):
         if batch[0] == ["5"]:
             raise KeyboardInterrupt
+        time.sleep(0.005)  # all of them would take five seconds: the error is seen long before
         return searching(batch, options)
 
     one.backend.search = search
