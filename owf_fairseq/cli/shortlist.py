@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--best",
         type=int,
-        default=100,
+        default=300,
         metavar="K",
-        help="target symbols for each source symbol, by probability (default: 100)",
+        help="target symbols for each source symbol, by probability (default: 300)",
     )
     parser.add_argument(
         "--frequent",

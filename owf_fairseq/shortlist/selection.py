@@ -26,7 +26,7 @@ class ShortlistOptions:
         pairs: of the training data that are aligned, taken evenly from all.
     """
 
-    best: int = 100
+    best: int = 300
     frequent: int = 200
     pairs: int = 5_000_000
 

@@ -34,7 +34,7 @@ ALIGNED_TOGETHER = 250_000
 """Pairs that are aligned together."""
 _LONGEST = 300
 """Pieces of a side: the aligner takes 1,023, and long lines say little of which word is which."""
-_KEPT = 4
+_KEPT = 2
 """Times the targets that are wanted in the end, which are kept of a chunk for each source symbol."""
 _STEP = "align"
 

@@ -8,7 +8,7 @@ from prepare_for_tests import write_corpus
 from owf_fairseq import cli
 from owf_fairseq.decoding.vocabulary_map import VocabularyMap
 from owf_fairseq.shortlist import shortlist as made_by
-from owf_fairseq.shortlist.selection import is_sign
+from owf_fairseq.shortlist.selection import ShortlistOptions, is_sign
 from owf_fairseq.shortlist.sentences import Vocabulary
 
 
@@ -84,6 +84,7 @@ def test_shards_and_the_other_direction(owf, prepared, tmp_path):
     assert owf(prepared / "shards", "--output", tmp_path / "a", "--json", tmp_path / "a.json")[0] == 0
     data = json.loads((tmp_path / "a.json").read_text())
     assert (data["pairs"], data["coverage"]["sentences"]) == (120, 12)
+    assert data["options"] == vars(ShortlistOptions())  # the command's defaults are the library's
     status, _, _ = owf(prepared / "data", "--output", tmp_path / "b", "--json", tmp_path / "b.json", "--langs", "de-en")
     assert status == 0
     data = json.loads((tmp_path / "b.json").read_text())
