@@ -1,0 +1,101 @@
+"""scripts/distill.sh: the commands that it runs, which the real parsers read; for real, at a toy's size; and its table."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from fairseq_for_tests import REPOSITORY
+from scripts_for_tests import Scripts, load_script, parse
+
+from owf_fairseq.training.several import members
+
+STUDENTS = ("no_dec", "one_wide_ffn", "shared_enc_no_dec", "vanilla")
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    found = Scripts(tmp_path)
+    state = "cat pyproject.toml constraints*.txt | cksum"
+    mark = subprocess.run(state, shell=True, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    (tmp_path / "venv/.installed-export,plot,shortlist").write_text(f"{mark}1\n")
+    return found
+
+
+def called(commands, name):
+    return [parse(one) for one in commands if one[:2] == ["owf", name]]
+
+
+def test_each_step_reads_what_the_one_before_it_writes(scripts):
+    run = scripts.run
+    commands = scripts.commands("distill.sh", "--original", "--speed", "7", LOCAL="x")
+    text, prepare = called(commands, "pairs"), called(commands, "prepare")
+    assert [one.output[0] for one in text] == [f"{run}/raw/{split}.en" for split in ("train", "valid", "test")]
+    assert (prepare[0].output, prepare[0].vocab_size) == (f"{run}/data", 4000)
+    original, distilled = called(commands, "train")
+    trained = members(original.configs, original.others, original.folder, (), original.data)
+    assert [one.training.args.save_dir for one in trained] == [
+        f"{run}/original/{name}" for name in ("teacher", *STUDENTS)
+    ]
+    assert {one.training.args.data for one in trained} == {f"{run}/data"}
+    [distill] = called(commands, "distill")
+    assert (distill.teacher, distill.train) == ([f"{run}/served/teacher.int8"], f"{run}/raw/train")
+    assert (prepare[1].train, prepare[1].like) == (distill.output, prepare[0].output)
+    trained = members(distilled.configs, distilled.others, distilled.folder, (), distilled.data)
+    assert {one.training.args.data for one in trained} == {prepare[1].output}
+    sizes = {one.training.args.arch: one.training.args.encoder_ffn_embed_dim for one in trained}
+    assert sizes.pop("owf_student_tiny_one_wide_ffn") == 8 * sizes["owf_student_tiny"] == 8 * 768
+    [shortlist] = called(commands, "shortlist")
+    assert shortlist.data == [prepare[1].output]
+    teacher, *exports = called(commands, "export")[1:]
+    assert (teacher.checkpoint, teacher.output) == (f"{run}/original/teacher/checkpoint_best.pt", distill.teacher[0])
+    assert teacher.shortlist is None
+    assert {one.shortlist for one in exports} == {shortlist.output}
+    assert len(exports) == 2 * 2 * len(STUDENTS)
+    translations = called(commands, "translate")
+    assert len(translations) == 2 + 2 * len(exports)
+    assert {(one.shortlist, one.batch_size) for one in translations} == {(False, None), (None, 1)}
+    [evaluate] = called(commands, "evaluate")
+    assert {one.partition("=")[2] for one in evaluate.hypotheses} == {one.output for one in translations}
+    timed = called(commands, "benchmark")
+    assert [(one.beam, one.batch_sizes, one.sentences) for one in timed] == [(5, (1,), 7), (1, (1, 32), 7)]
+    for one in timed:
+        assert one.no_shortlist == [name.partition("=")[0] for name in one.others if ".shortlist=" not in name]
+        assert len(one.others) == 2 + 4 * len(STUDENTS)
+    assert commands[-1][2:] == [evaluate.json, timed[0].json, timed[1].json, "--output", f"{run}/student"]
+
+
+def test_a_teacher_that_is_there(scripts):
+    """No student of the original text is trained unless it is asked for; what is given goes to the trainings."""
+    (scripts.run / "data").mkdir(parents=True)
+    (scripts.run / "raw").mkdir()
+    (scripts.run / "raw/train.en").touch()
+    (scripts.folder / "big.pt").touch()
+    how = ["--teacher", "big.pt", "--students", REPOSITORY / "scripts/student/wmt22_en_de", "--max-update", "9"]
+    commands = scripts.commands("distill.sh", *how)
+    assert commands[0][1] == "export"
+    assert parse(commands[0]).checkpoint == "big.pt"
+    [train] = called(commands, "train")
+    trained = members(train.configs, train.others, train.folder, (), train.data, fp32=True)
+    assert {one.training.args.max_update for one in trained} == {9}
+    assert {one.training.args.arch.removeprefix("owf_student_base") for one in trained} == {
+        "", "_no_dec", "_one_wide_ffn", "_shared_enc_no_dec"
+    }  # fmt: skip
+    [evaluate] = called(commands, "evaluate")
+    assert not [name for name in evaluate.hypotheses if name.startswith("original")]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--teacher"], "--teacher needs a value"),
+        (["--teacher", "none.pt"], "--teacher none.pt: there is no such checkpoint"),
+        (["--students", "."], "--students .: the folder has no config"),
+        (["--students", REPOSITORY / "scripts/student/wmt22_en_de"], "no teacher.yaml; name a checkpoint with --teacher"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_done(scripts, words, problem):
+    refused = scripts.call("distill.sh", *words)
+    assert refused.returncode == 2
+    assert problem in refused.stderr
+    assert not scripts.record.exists()
