@@ -16,11 +16,13 @@
 # What else is given goes to `owf train`. All is done on the CPU, but trainings where there is a GPU. It can be interrupted
 # and started again with the same flags.
 # Environment: RUN, the folder of the run (runs/student); raw/ and data/ in it are made from Multi30k unless they are there;
-# LOCAL, a folder with Multi30k; SOURCE, TARGET, languages (en, de); VOCAB_SIZE (4000); PYTHON, OWF_VENV
+# LOCAL, a folder with Multi30k; SOURCE, TARGET, languages (en, de); VOCAB_SIZE (4000); TYPES, of the exported weights, of
+# which the last is the teacher's while it translates ("float32 int8"); PYTHON, OWF_VENV
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 TEACHER='' STUDENTS=$ROOT/scripts/student/multi30k ORIGINAL='' SPEED=200 SOURCE=${SOURCE:-en} TARGET=${TARGET:-de}
-training=() types=(float32 int8)
+training=()
+read -r -a types <<<"${TYPES:-float32 int8}"
 while [ $# -gt 0 ]; do
   case $1 in
     --original) ORIGINAL=1 && shift && continue ;;
@@ -78,7 +80,7 @@ main() {
   [ -z "$ORIGINAL" ] || kinds+=(original)
   served teacher "${TEACHER:-$RUN/original/teacher/checkpoint_best.pt}"
   say "distilled text"
-  owf distill "$RUN/served/teacher.int8" --train "$RUN/raw/train" "${text[@]}" --output "$RUN/distilled/raw/train" \
+  owf distill "$RUN/served/teacher.${types[-1]}" --train "$RUN/raw/train" "${text[@]}" --output "$RUN/distilled/raw/train" \
     --json "$RUN/distilled/report.json"
   owf prepare --train "$RUN/distilled/raw/train" --valid "$RUN/raw/valid" --test "$RUN/raw/test" "${text[@]}" \
     --like "$RUN/data" --output "$RUN/distilled/data"

@@ -58,7 +58,7 @@ class Scripts:
             **{name: str(value) for name, value in env.items()},
         }
         command = ["bash", str(REPOSITORY / "scripts" / script), *map(str, words)]
-        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600)
 
     def commands(self, script: str, *words: str | Path, **env: str | Path) -> list[list[str]]:
         """The commands that a script runs, which succeeds."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from owf_fairseq.cli._values import names_by_commas, numbers_by_commas, pair_of_lengths
+from owf_fairseq.cli._benchmark_flags import add_benchmark_flags
 from owf_fairseq.errors import InputError
 from owf_fairseq.screen import shown_after
 
@@ -24,6 +24,8 @@ EXAMPLE = (
     "owf benchmark owf_big owf_big_one_wide_ffn --batch-sizes 1,2,4,8,16,32 --plot speed.png\n"
     "owf benchmark as_fairseq=owf_big owf_big owf_big_one_wide_ffn --unpacked as_fairseq --cpu\n"
     "owf benchmark owf_big owf_big_one_wide_ffn --backend fairseq,ctranslate2,ctranslate2:int8 --cpu\n"
+    "owf benchmark with=runs/a/int8 without=runs/a/int8 --no-shortlist without --input test.en --beam 1 "
+    "--max-tokens 1000 --clients 1,4 --cpu\n"
     "owf benchmark --predict owf_big owf_big_one_wide_ffn --batch-sizes 1,8,64,512"
 )
 
@@ -32,7 +34,7 @@ PASSES_FLAGS = True
 
 MEASURING = (
     *("input", "segmentation", "sentences", "runs", "warmup", "data", "unpacked", "memory", "backend"),
-    *("baseline", "by_size"),
+    *("baseline", "by_size", "max_tokens", "clients"),
     *("shortlist", "no_shortlist"),
 )
 PREDICTING = ("profile", "peak_gflops", "bandwidth_gbs")
@@ -54,126 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tokens/s: pieces of the best hypotheses, end-of-sentence symbols not counted, for a second of search. All\n"
         "models translate a batch before any gets the next one, so that ratios hold on a noisy machine."
     )
-    what = parser.add_argument_group("what is decoded")
-    what.add_argument(
-        "--lengths",
-        nargs="+",
-        type=pair_of_lengths,
-        metavar="S/T",
-        help="random sentences of S pieces, translated to exactly T (default: 26/30)",
-    )
-    what.add_argument(
-        "--input", metavar="FILE", help="text to translate instead, sorted by length; for checkpoints, UTF-8"
-    )
-    what.add_argument(
-        "--segmentation",
-        metavar="DIR",
-        help="of --input: a folder with another record of how text becomes pieces, or `none`: it is in pieces already "
-        "(default: as recorded beside the data)",
-    )
-    what.add_argument(
-        "--sentences",
-        type=int,
-        metavar="N",
-        help="random sentences of a run, at least (default: 10; batches are full), or lines of --input, from its start "
-        "(default: all)",
-    )
-    what.add_argument(
-        "--batch-sizes",
-        type=numbers_by_commas,
-        metavar="N,N,...",
-        help="sentences that are decoded together (default: 1); several give the table of the paper's appendix as well",
-    )
-    what.add_argument("--beam", type=int, metavar="N", help="beam size (default: 5)")
-    what.add_argument("--vocab-size", type=int, metavar="N", help="of archs, special symbols included (default: 32000)")
-    what.add_argument("--data", metavar="DIR", help="the checkpoints' binary data (default: where they were trained)")
-    how = parser.add_argument_group("how it is measured")
-    how.add_argument("--runs", type=int, metavar="N", help="times that everything is decoded (default: 5)")
-    how.add_argument("--warmup", type=int, metavar="N", help="untimed searches before (default: 1)")
-    how.add_argument("--threads", type=int, metavar="N", help="of a search (default: 1)")
-    how.add_argument(
-        "--backend",
-        type=names_by_commas,
-        metavar="NAME,...",
-        help="the programs that decode each model: fairseq (default), ctranslate2 or, with the weights so quantised, "
-        "ctranslate2:int8 and others (see `owf export --help`); models are exported for the time of the measurement",
-    )
-    how.add_argument(
-        "--baseline",
-        action="append",
-        metavar="NAME",
-        help="speeds are relative to this model; repeated, each is to the last baseline that stands before it",
-    )
-    how.add_argument(
-        "--by-size",
-        action="store_true",
-        default=None,
-        help="without --baseline: speeds are relative to the individual model of the same size, as in the paper, or "
-        "else to the first",
-    )
-    how.add_argument(
-        "--shortlist",
-        type=int,
-        metavar="N",
-        help="archs that ctranslate2 decodes may write N symbols only, as with a shortlist; exported models have their "
-        "own, and use it",
-    )
-    how.add_argument(
-        "--no-shortlist",
-        nargs="*",
-        metavar="NAME",
-        help="decode these models, or without names all, without a shortlist (one folder may be given twice, as "
-        "with=DIR without=DIR)",
-    )
-    how.add_argument("--cpu", action="store_true", default=None, help="use no GPU")
-    how.add_argument("--fp16", action="store_true", default=None, help="half precision, on a GPU")
-    how.add_argument(
-        "--unpacked",
-        nargs="*",
-        metavar="NAME",
-        help="leave matrices as they are, as fairseq does, of these models, or without names of all (default: on a "
-        "CPU, they are laid out for it when a model is loaded)",
-    )
-    how.add_argument(
-        "--memory",
-        action="store_true",
-        default=None,
-        help="peak memory as well, in a new process for each model and row of the table",
-    )
-    how.add_argument(
-        "--calibrate",
-        action="store_true",
-        default=None,
-        help="measure what this machine computes and reads a second, and show the speeds that this allows",
-    )
-    form = parser.add_argument_group("output")
-    form.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    form.add_argument(
-        "--json",
-        metavar="FILE",
-        help="write everything, with every run, as JSON; the same command does nothing when it is there and no file "
-        "has changed",
-    )
-    form.add_argument("--plot", metavar="FILE", help="draw the speeds by batch size (.png, .pdf or .svg)")
-    form.add_argument(
-        "--overwrite", action="store_true", help="measure again, and replace --json and --plot whatever they are"
-    )
-    model = parser.add_argument_group("the cost model alone")
-    model.add_argument(
-        "--predict",
-        action="store_true",
-        help="measure nothing: what archs compute and read, how fast a device should be, and from which batch size on "
-        "the first model is ahead",
-    )
-    model.add_argument("--paper", action="store_true", help="with --predict: the paper's speeds beside the predictions")
-    model.add_argument(
-        "--profile",
-        metavar="NAME",
-        help="the device: v100 (default; the paper's, with overheads fitted to its speeds), v100-roofline (its data "
-        "sheet alone) or cpu (one thread of a server); --calibrate: this machine",
-    )
-    model.add_argument("--peak-gflops", type=float, metavar="X", help="of another device, with ...")
-    model.add_argument("--bandwidth-gbs", type=float, metavar="X", help="... its memory's bandwidth in GB/s")
+    add_benchmark_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -208,8 +91,9 @@ def measured(args: argparse.Namespace) -> tuple[Job, Sequence[Report] | None]:
     """
     from owf_fairseq.errors import collect
     from owf_fairseq.files.job import Job, OutputFile, files_in
-    from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark, prepare_benchmark
+    from owf_fairseq.speed.benchmark import benchmark, prepare_benchmark
     from owf_fairseq.speed.benchmark_names import read_names, with_backends
+    from owf_fairseq.speed.options import BenchmarkOptions
     from owf_fairseq.speed.report import benchmark_tables
 
     def warn(text: str) -> None:
@@ -255,9 +139,10 @@ def predicted(args: argparse.Namespace) -> Sequence[Report]:
     from owf_fairseq.cost_model.prediction import predict
     from owf_fairseq.errors import collect
     from owf_fairseq.files.outputs import check_output_file
-    from owf_fairseq.speed.benchmark import BenchmarkOptions, calibrated
+    from owf_fairseq.speed.benchmark import calibrated
     from owf_fairseq.speed.benchmark_models import shapes_by_name
     from owf_fairseq.speed.benchmark_names import read_names
+    from owf_fairseq.speed.options import BenchmarkOptions
 
     if args.paper:
         from owf_fairseq.cost_model.paper_speed import compare_batch_sizes, compare_rows
@@ -304,6 +189,8 @@ def contradictions(args: argparse.Namespace, models: Sequence[Named]) -> list[st
     problems = []
     if args.input is not None and args.lengths is not None:
         problems.append("`--lengths` is of random sentences, and `--input` is a text: give one of them")
+    if args.batch_sizes is not None and args.max_tokens is not None:
+        problems.append("`--batch-sizes` counts sentences, and `--max-tokens` pieces: give one of them")
     if args.input is None and args.segmentation is not None:
         problems.append("`--segmentation` is of the text of `--input`, which is not given")
     if args.vocab_size is not None and models and not any(model.is_arch for model in models):

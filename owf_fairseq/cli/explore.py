@@ -150,7 +150,8 @@ def explored(args: argparse.Namespace) -> Exploration:
     """
     from owf_fairseq.cost_model.cost import Workload
     from owf_fairseq.explore.tables import Timing, explore
-    from owf_fairseq.speed.benchmark import BenchmarkOptions, calibrated
+    from owf_fairseq.speed.benchmark import calibrated
+    from owf_fairseq.speed.options import BenchmarkOptions
 
     options = BenchmarkOptions(
         lengths=tuple(args.lengths),

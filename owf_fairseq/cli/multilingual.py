@@ -130,9 +130,10 @@ def _benchmark(args: argparse.Namespace) -> int:
     from owf_fairseq.files.job import Job, OutputFile
     from owf_fairseq.files.outputs import write_output
     from owf_fairseq.screen import shown_after
-    from owf_fairseq.speed.benchmark import BenchmarkOptions, benchmark
+    from owf_fairseq.speed.benchmark import benchmark
     from owf_fairseq.speed.benchmark_direction import prepare_direction
     from owf_fairseq.speed.benchmark_names import read_names
+    from owf_fairseq.speed.options import BenchmarkOptions
     from owf_fairseq.speed.report import benchmark_tables
 
     def warn(text: str) -> None:

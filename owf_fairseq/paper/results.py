@@ -178,7 +178,7 @@ _FORMS: dict[str, Form] = {
         "measurements": [
             {
                 "name": str,
-                "batch_size": int,
+                "batch_size": (None, int),
                 "sentences": int,
                 "lengths": str,
                 "tokens_per_s": _RATE,

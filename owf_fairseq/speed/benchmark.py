@@ -4,104 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from owf_fairseq.baselines import Baselines, choose
+from owf_fairseq.data.work import cores
 from owf_fairseq.decoding.backends import CTRANSLATE2
-from owf_fairseq.decoding.search import SearchOptions
-from owf_fairseq.errors import InputError, Warn, collect, too_small
-from owf_fairseq.files.lines import read_lines
+from owf_fairseq.errors import InputError, Warn, collect
 from owf_fairseq.progress import Progress
-from owf_fairseq.sharing import LARGEST_VOCABULARY
 from owf_fairseq.speed.benchmark_export import exported
-from owf_fairseq.speed.benchmark_models import Candidate, Loading, describe_candidate
+from owf_fairseq.speed.benchmark_models import Candidate, describe_candidate
 from owf_fairseq.speed.benchmark_names import Named
-from owf_fairseq.speed.measurement import SpeedSetting, cut_into_batches, draw_batches, measure, number_of_turns
+from owf_fairseq.speed.measurement import SpeedSetting, measure, number_of_turns
+from owf_fairseq.speed.options import BenchmarkOptions
+from owf_fairseq.speed.serving import Served, serve
+from owf_fairseq.speed.workloads import lines_of_input, random_settings, text_settings
 
 if TYPE_CHECKING:
-    from owf_fairseq.decoding.search import Backend
     from owf_fairseq.speed.calibration import Calibration
     from owf_fairseq.speed.report import Data
-
-
-@dataclass(frozen=True)
-class BenchmarkOptions:
-    """What is measured, and how.
-
-    Attributes:
-        lengths: pieces of source and target, for random sentences; not looked at with ``input``.
-        input: a text file to translate.
-        segmentation: how it is cut into pieces, if not as recorded, see ``RecordedData.segmentation``.
-        sentences: how many: at least, of random ones, because batches are full (default 10); of the text, from its
-            start (default all).
-        batch_sizes, beam: of the search.
-        runs, warmup: see ``speed.measure``.
-        threads: of a search.
-        vocab_size: of archs.
-        data: the folder of checkpoints' binary data, if it is not where they were trained.
-        memory: measure peak memory too.
-        calibrate: measure the machine too.
-        unpacked: names of the models whose matrices stay as they are, as fairseq leaves them; empty for all models,
-            None for none of them.
-        cpu, fp16: see ``Loading``.
-        backend: see ``benchmark_names.with_backends``.
-        baseline, by_size: what speeds are relative to, see ``baselines.choose``.
-        shortlist: symbols that translations may have, for archs that CTranslate2 decodes; None for all. Exported models
-            have their own shortlists.
-        no_shortlist: names of the models that decode without; empty for all models, None for none of them.
-    """
-
-    lengths: tuple[tuple[int, int], ...] = ((26, 30),)
-    input: str | None = None
-    segmentation: str | None = None
-    sentences: int | None = None
-    batch_sizes: tuple[int, ...] = (1,)
-    beam: int = 5
-    runs: int = 5
-    warmup: int = 1
-    threads: int = 1
-    vocab_size: int = 32_000
-    data: str | None = None
-    memory: bool = False
-    calibrate: bool = False
-    cpu: bool = False
-    fp16: bool = False
-    unpacked: tuple[str, ...] | None = None
-    backend: tuple[str, ...] = ()
-    baseline: tuple[str, ...] = ()
-    by_size: bool = False
-    shortlist: int | None = None
-    no_shortlist: tuple[str, ...] | None = None
-
-    def loading(self, model: Candidate) -> Loading:
-        """How a model is loaded."""
-        left = self.unpacked is not None and (not self.unpacked or model.named.name in self.unpacked)
-        without = self.no_shortlist is not None and (not self.no_shortlist or model.named.name in self.no_shortlist)
-        return Loading(self.data, self.cpu, self.fp16, not left, self.threads, use_shortlist=not without)
-
-    def problems(self) -> list[str]:
-        """What is wrong with the numbers, a sentence each, naming the flags."""
-        least = {"sentences": 1, "beam": 1, "runs": 1, "warmup": 0, "threads": 1, "vocab_size": 5, "shortlist": 5}
-        problems = [
-            problem
-            for name, smallest in least.items()
-            for problem in too_small(f"--{name.replace('_', '-')}", getattr(self, name), smallest)
-        ]
-        most = {"threads": 1_024, "beam": 10_000, "vocab_size": LARGEST_VOCABULARY}
-        problems += [
-            f"`--{name.replace('_', '-')}` must be at most {largest:,}, but is {value:,}"
-            for name, largest in most.items()
-            if (value := getattr(self, name)) is not None and value > largest
-        ]
-        problems += [f"`--batch-sizes` must be at least 1, but one is {size}" for size in self.batch_sizes if size < 1]
-        problems += [
-            f"`--lengths` must be at least 1/1, but one is {source}/{target}"
-            for source, target in self.lengths
-            if min(source, target) < 1
-        ]
-        return problems
 
 
 def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: BenchmarkOptions) -> list[Candidate]:
@@ -129,6 +51,11 @@ def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: Ben
         for name in options.unpacked or ()
         if name not in names
     ]
+    if options.clients and names:
+        problems.append(
+            f"`--clients` ask models that CTranslate2 decodes (`--backend ctranslate2`), and {', '.join(names)} "
+            f"{'is' if len(names) == 1 else 'are'} decoded by fairseq"
+        )
     collect(problems, lambda: choose({one.short: None for one in named}, options.baseline, False))
     problems += _of_shortlists(by_ctranslate2, options)
     candidates = []
@@ -139,7 +66,7 @@ def prepare_benchmark(named: Sequence[Named], flags: Sequence[str], options: Ben
             for one in named
             if one.is_arch
         ]
-        collect(problems, lambda: _text(options))
+        collect(problems, lambda: lines_of_input(options))
     needs_text = options.input is not None
     more = (options.vocab_size, options.data, needs_text, options.segmentation)
     for one in named:
@@ -206,6 +133,7 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
         calibration = calibrated(options) if options.calibrate else None
         with Progress("batches", number_of_turns(settings, options.runs)) as progress:
             measurements = measure(backends, settings, progress, options.runs, options.warmup)
+        served = served_clients(candidates, settings[0], options) if options.clients else []
         facts = machine_facts(backends[0].device_name)
         precisions = [backend.precision for backend in backends]
         unpacked = [
@@ -216,8 +144,21 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
         del loaded, backends  # the processes that measure memory need theirs
         peaks = peaks_of(candidates, settings, options) if options.memory else ()
         compared = compared_models(candidates, options)
-        measured = Measured(candidates, precisions, settings, measurements, compared, peaks, calibration)
+        measured = Measured(candidates, precisions, settings, measurements, compared, peaks, calibration, served)
         return as_data(measured, facts, {**asdict(options), "unpacked": unpacked})
+
+
+def served_clients(
+    candidates: Sequence[Candidate], setting: SpeedSetting, options: BenchmarkOptions
+) -> list[list[Served]]:
+    """For each number of clients what each model does; on a CPU it searches for as many as its cores allow."""
+    searches = max(cores() // options.threads, 1)
+    backends = [one.load(options.loading(one, searches)) for one in candidates]
+    sentences = [[pieces for batch in batches for pieces in batch] for batches in setting.batches]
+    passes = options.runs * len(options.clients) * len(backends)
+    with Progress("passes", passes, label="clients") as progress:
+        how = (options.clients, progress, options.runs, options.warmup)
+        return serve(backends, sentences, setting.options, *how)
 
 
 def compared_models(candidates: Sequence[Candidate], options: BenchmarkOptions) -> Baselines:
@@ -250,59 +191,6 @@ def peaks_of(
                 peaks[-1].append(peak_memory(candidate, largest, setting.options, loading))
                 progress.advance(1)
     return peaks
-
-
-def random_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[SpeedSetting]:
-    """Random sentences of equal length, and targets of a fixed one, for all pairs of lengths and all batch sizes."""
-    if any(backend.source_symbols != backends[0].source_symbols for backend in backends):
-        warn(
-            "the models have different vocabularies: their random sentences have the same lengths, but not the same "
-            "pieces"
-        )
-    settings = []
-    for source, target in options.lengths:
-        search = SearchOptions(beam=options.beam, max_len_a=0.0, max_len_b=target, min_len=target)
-        for batch_size in options.batch_sizes:
-            number = -(-(options.sentences or _RANDOM_SENTENCES) // batch_size)
-            drawn = [draw_batches(backend.source_symbols, source, batch_size, number) for backend in backends]
-            settings.append(SpeedSetting(batch_size, search, drawn, (source, target)))
-    return settings
-
-
-_RANDOM_SENTENCES = 10
-
-
-def text_settings(backends: Sequence[Backend], options: BenchmarkOptions, warn: Warn) -> list[SpeedSetting]:
-    """The sentences of the text, those of like length together, for all batch sizes.
-
-    Raises:
-        InputError: none is left.
-    """
-    lines = _text(options)
-    encoded: list[list[list[str]]] = []
-    for backend in backends:
-        segmentation = backend.segmentation(options.segmentation)
-        encoded.append([segmentation.encode(line).split() for line in lines])
-    limits = [backend.max_source_length for backend in backends]
-    kept = [
-        pieces
-        for pieces in zip(*encoded, strict=True)
-        if all(0 < len(own) <= limit for own, limit in zip(pieces, limits, strict=True))
-    ]
-    if not kept:
-        raise InputError(f"`--input` {options.input} has no line with 1 to {min(limits)} pieces")
-    if len(kept) < len(lines):
-        warn(f"{len(lines) - len(kept)} of {len(lines)} lines are blank or too long for a model, and are left out")
-    if any(own != pieces[0] for pieces in kept for own in pieces):
-        warn("the models cut the text into different pieces: their tokens/s are of different tokens")
-    of_models = [list(own) for own in zip(*kept, strict=True)]
-    search = SearchOptions(beam=options.beam)
-    return [SpeedSetting(size, search, cut_into_batches(of_models, size)) for size in options.batch_sizes]
-
-
-def _text(options: BenchmarkOptions) -> list[str]:
-    assert options.input is not None
-    return read_lines(options.input)[: options.sentences]
 
 
 def calibrated(options: BenchmarkOptions) -> Calibration:

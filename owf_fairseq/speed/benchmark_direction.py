@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from owf_fairseq.errors import InputError
-from owf_fairseq.speed.benchmark import BenchmarkOptions, prepare_benchmark
+from owf_fairseq.speed.benchmark import prepare_benchmark
 from owf_fairseq.speed.benchmark_models import Candidate, Loading
 from owf_fairseq.speed.benchmark_names import Named
+from owf_fairseq.speed.options import BenchmarkOptions
 
 if TYPE_CHECKING:
     from owf_fairseq.decoding.multilingual import MultilingualBackend

@@ -13,6 +13,7 @@ from owf_fairseq.cost_model.cost import ModelShape, bytes_of, shape_of_arch, sha
 from owf_fairseq.decoding.backends import CTRANSLATE2
 from owf_fairseq.decoding.exported import WEIGHTS
 from owf_fairseq.errors import InputError, collect
+from owf_fairseq.files.job import files_in
 from owf_fairseq.speed.benchmark_names import Named
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Loading:
         data: the folder of checkpoints' binary data, if it is not where they were trained.
         cpu: use no GPU. fp16: decode in half precision. packed: lay matrices out for a CPU. threads: of a search.
         use_shortlist: that an exported model has.
+        searches: of an exported model, at the same time.
     """
 
     data: str | None = None
@@ -39,6 +41,7 @@ class Loading:
     packed: bool = True
     threads: int = 1
     use_shortlist: bool = True
+    searches: int = 1
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Candidate:
             from owf_fairseq.decoding.ctranslate2_backend import CTranslate2Backend
 
             use = None if loading.use_shortlist else False
-            return CTranslate2Backend(self.folder, loading.cpu, loading.threads, use_shortlist=use)
+            return CTranslate2Backend(self.folder, loading.cpu, loading.threads, loading.searches, use)
         from owf_fairseq.decoding.fairseq_backend import FairseqBackend
 
         if self.named.is_arch:
@@ -100,6 +103,7 @@ class Candidate:
             "flags": list(self.facts.flags),
             "parameters": self.facts.parameters,
             "weights_mb": self._weights_bytes(precision) / 1e6,
+            "folder_mb": None if self.folder is None else sum(map(os.path.getsize, files_in(self.folder))) / 1e6,
             "vocab_size": self.vocab_size,
             "layers": self.facts.layers,
             "ffn_dims": self.facts.ffn_dims,

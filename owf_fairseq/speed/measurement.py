@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from owf_fairseq.decoding.search import Backend, SearchOptions
+from owf_fairseq.decoding.translator import Batching
 from owf_fairseq.progress import Progress
 
 Sentences = Sequence[Sequence[str]]
@@ -28,16 +29,20 @@ class SpeedSetting:
     """What is decoded in one row of the table.
 
     Attributes:
-        batch_size: sentences that are decoded together, the last batch aside.
+        batch_size: sentences that are decoded together, the last batch aside; None with ``max_tokens``.
         options: of the search.
         batches: for each model the same sentences in its own pieces.
         lengths: pieces of each source and of each target; None where they vary.
+        max_tokens: pieces of a batch at most, padding and end-of-sentence symbols included; None with ``batch_size``.
+        words: of the sources, as text: what white space separates; None where there is no text.
     """
 
-    batch_size: int
+    batch_size: int | None
     options: SearchOptions
     batches: Sequence[Sequence[Sentences]]
     lengths: tuple[int, int] | None = None
+    max_tokens: int | None = None
+    words: int | None = None
 
     def source_length(self, model: int) -> float:
         """Pieces of a sentence in the mean, the end-of-sentence symbol aside, for a model."""
@@ -126,7 +131,8 @@ def measure(
             speeds = [
                 measurement.failure or f"{measurement.tokens_per_s[-1]:,.1f} tokens/s" for measurement in measurements
             ]
-            what = f"{setting.source_length(0):.4g} source pieces, batch size {setting.batch_size}"
+            size = f"size {setting.batch_size}" if setting.max_tokens is None else f"of {setting.max_tokens:,} pieces"
+            what = f"{setting.source_length(0):.4g} source pieces, batch {size}"
             progress.say(f"run {run + 1} of {runs}, {what}: {'; '.join(speeds)}")
     return results
 
@@ -234,16 +240,24 @@ def draw_batches(symbols: Sequence[str], length: int, batch_size: int, number: i
     return [[generator.choices(symbols, k=length) for _ in range(batch_size)] for _ in range(number)]
 
 
-def cut_into_batches(sentences: Sequence[Sequence[Sequence[str]]], batch_size: int) -> list[list[list[Sequence[str]]]]:
-    """Batches of sentences of like length, in the first model's pieces.
+def cut_into_batches(
+    sentences: Sequence[Sequence[Sequence[str]]], batch_size: int | None = None, max_tokens: int | None = None
+) -> list[list[list[Sequence[str]]]]:
+    """Batches of sentences of like length, in the first model's pieces; short ones first.
 
     Args:
         sentences: for each model the same sentences in its pieces.
         batch_size: sentences of a batch; the last may have fewer.
+        max_tokens: pieces of a batch, padding and end-of-sentence symbols included; see ``translator.Batching``.
 
     Returns:
         For each model its batches, which hold the same sentences.
     """
-    order = sorted(range(len(sentences[0])), key=lambda number: len(sentences[0][number]))
-    starts = range(0, len(order), batch_size)
-    return [[[of_model[n] for n in order[start : start + batch_size]] for start in starts] for of_model in sentences]
+    lengths = [len(pieces) for pieces in sentences[0]]
+    if max_tokens is not None:
+        batches = [*Batching(max_tokens).batches(lengths)][::-1]
+    else:
+        assert batch_size is not None
+        order = sorted(range(len(lengths)), key=lambda number: lengths[number])
+        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return [[[of_model[n] for n in batch] for batch in batches] for of_model in sentences]

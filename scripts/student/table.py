@@ -3,8 +3,8 @@
 example:
   python scripts/student/table.py scores.json speed_beam_5.json speed_beam_1.json --output student
 
-Models are named KIND.STUDENT.TYPE or KIND.STUDENT.TYPE.shortlist: KIND is the text that a student learned from, distilled
-or original, and TYPE that of the exported weights; the teacher is teacher.TYPE. Writes OUTPUT.json, OUTPUT.md and OUTPUT.png.
+Models are named TEXT.STUDENT.TYPE or TEXT.STUDENT.TYPE.shortlist: TEXT is what a student learned from, distilled or
+original, and TYPE that of the exported weights; the teacher is teacher.TYPE. Writes PREFIX.json, PREFIX.md, PREFIX.png.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def draw(rows: list[Row], path: str) -> None:
     signs |= {"int8, shortlist": ("D", "full")}
     handles = [Line2D([], [], color=f"C{n}", linewidth=4, label=model) for n, model in enumerate(models)]
     for label, (marker, fill) in signs.items():
-        handles.append(Line2D([], [], color="grey", linestyle="", marker=marker, fillstyle=fill, label=label))  # type: ignore[arg-type]
+        handles.append(Line2D([], [], color="grey", linestyle="", marker=marker, fillstyle=fill, label=label))
     figure.legend(handles=handles, loc="outside right upper", fontsize=8)
     with output_file("--output", path) as place:
         figure.savefig(place, format="png", dpi=150)

@@ -8,9 +8,10 @@ import pytest
 from owf_fairseq import cli
 from owf_fairseq.decoding.backends import Choice
 from owf_fairseq.errors import InputError
-from owf_fairseq.speed.benchmark import BenchmarkOptions, compared_models, prepare_benchmark
+from owf_fairseq.speed.benchmark import compared_models, prepare_benchmark
 from owf_fairseq.speed.benchmark_models import describe_candidate
 from owf_fairseq.speed.benchmark_names import Named, with_backends
+from owf_fairseq.speed.options import BenchmarkOptions
 
 FAST = ["--cpu", "--runs", "1", "--warmup", "0", "--sentences", "2", "--beam", "2", "--lengths", "3/4"]
 
@@ -138,3 +139,31 @@ def test_what_cannot_be_measured(copier, exported_copier, capsys, tmp_path):
     assert (status, "`--backend` measures, and `--predict` does not" in err) == (2, True)
     status, _, err = benchmark(capsys, exported_copier, "--data", tmp_path, *FAST)
     assert (status, "`--data` is for checkpoints" in err) == (2, True)
+
+
+def test_as_servers_see_it(exported_copier, capsys, tmp_path):
+    """Words a second of the source, the size of the folder, and what clients get, of a text in batches of pieces."""
+    path, text = tmp_path / "speed.json", tmp_path / "text"
+    text.write_text("the lamp opens the door.\nthe fan stops.\n\n")
+    flags = ["--runs", "2", "--beam", "1", "--max-tokens", "40", "--clients", "1,2", "--threads", "2", "--cpu"]
+    models = [f"{name}={exported_copier}" for name in "ab"]
+    status, out, _ = benchmark(capsys, *models, *flags, "--input", text, "--json", path)
+    assert status == 0
+    data = json.loads(path.read_text())
+    for model in data["models"]:
+        assert model["folder_mb"] == sum(file.stat().st_size for file in exported_copier.rglob("*")) / 1e6
+    for entry in data["measurements"]:
+        assert (entry["batch_size"], entry["max_tokens"], entry["sentences"]) == (None, 40, 2)
+        seconds = [entry["target_length"] * 2 / speed for speed in entry["tokens_per_s"]["by_run"]]
+        assert entry["words_per_s"]["by_run"] == pytest.approx([8 / one for one in seconds])
+    asked = [(entry["name"], entry["clients"], entry["sentences"]) for entry in data["clients"]]
+    assert asked == [("a", 1, 2), ("b", 1, 2), ("a", 2, 2), ("b", 2, 2)]
+    for entry in data["clients"]:
+        assert len(entry["translations_per_s"]["by_run"]) == 2
+        assert 0 < entry["latency_ms"]["median"] <= entry["latency_ms"]["p95"]
+    assert {entry["ratio"]["median"] for entry in data["clients"] if entry["name"] == "a"} == {1.0}
+    assert " 40 pieces " in out
+    assert "Beam 1, 2 threads" in out
+    assert {"words/s", "folder, MB", "translations/s", "latency of 95 %, ms"} <= {
+        cell.strip() for line in out.split("\n") for cell in line.split("  ")
+    }

@@ -48,6 +48,8 @@ NO_MATPLOTLIB = [] if importlib.util.find_spec("matplotlib") else [["`--plot` ne
         (["CHECKPOINT", "--encoder-ffn", "shared"], [["flags of a model are for archs"]]),
         (["CHECKPOINT"], [["data"]]),
         (["owf_tiny", "--profile", "v100", "--peak-gflops", "3"], [["`--profile` is for"], ["`--peak-gflops` is for"]]),
+        (["owf_tiny", "--batch-sizes", "2", "--max-tokens", "9"], [["`--batch-sizes`", "`--max-tokens`"]]),
+        (["owf_tiny", "--max-tokens", "0", "--clients", "0"], [["`--max-tokens`"], ["`--clients`", "0"], ["fairseq"]]),
         (["owf_tiny", "--plot", "x.jpg"], [[".png"], ["several with `--batch-sizes`"], *NO_MATPLOTLIB]),
         (["owf_tiny", "--json", "FOLDER"], [["`--json`", "is a folder"]]),
         (["owf_tiny", "--json", "/dev/null/a.json"], [["`--json` /dev/null/a.json can't be written"]]),

@@ -13,10 +13,11 @@ from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.paper.report import report
 from owf_fairseq.paper.results import read_results
 from owf_fairseq.sharing import ARCHS, SIZES, configuration_of
-from owf_fairseq.speed.benchmark import BenchmarkOptions, compared_models
+from owf_fairseq.speed.benchmark import compared_models
 from owf_fairseq.speed.benchmark_models import Candidate
 from owf_fairseq.speed.benchmark_names import Named
 from owf_fairseq.speed.measurement import Measurement, SpeedSetting
+from owf_fairseq.speed.options import BenchmarkOptions
 from owf_fairseq.speed.report import Measured, as_data
 
 FAMILIES = {

@@ -1,13 +1,14 @@
-"""scripts/distill.sh: the commands that it runs, which the real parsers read; for real, at a toy's size; and its table."""
+"""scripts/distill.sh: its commands, as the real parsers read them; and all of it for real, at a toy's size."""
 
-import json
-import os
 import subprocess
+import sys
 
 import pytest
 from fairseq_for_tests import REPOSITORY
-from scripts_for_tests import Scripts, load_script, parse
+from prepare_for_tests import sentences
+from scripts_for_tests import Scripts, parse
 
+from owf_fairseq.files.lines import write_lines
 from owf_fairseq.training.several import members
 
 STUDENTS = ("no_dec", "one_wide_ffn", "shared_enc_no_dec", "vanilla")
@@ -91,7 +92,10 @@ def test_a_teacher_that_is_there(scripts):
         (["--teacher"], "--teacher needs a value"),
         (["--teacher", "none.pt"], "--teacher none.pt: there is no such checkpoint"),
         (["--students", "."], "--students .: the folder has no config"),
-        (["--students", REPOSITORY / "scripts/student/wmt22_en_de"], "no teacher.yaml; name a checkpoint with --teacher"),
+        (
+            ["--students", REPOSITORY / "scripts/student/wmt22_en_de"],
+            "no teacher.yaml; name a checkpoint with --teacher",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_done(scripts, words, problem):
@@ -99,3 +103,24 @@ def test_what_cannot_be_is_refused_before_anything_is_done(scripts, words, probl
     assert refused.returncode == 2
     assert problem in refused.stderr
     assert not scripts.record.exists()
+
+
+def test_from_text_to_the_table(scripts):
+    """With words that are translated into capitals, which a tiny teacher learns in seconds."""
+    program = "import sys\nfrom owf_fairseq.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+    scripts.add("owf", f"#!{sys.executable}\n{program}")
+    scripts.add("python", f'#!/bin/bash\nexec "{sys.executable}" "$@"\n')
+    run, students = scripts.run, scripts.folder / "students"
+    (run / "raw").mkdir(parents=True)
+    for seed, (split, count) in enumerate({"train": 300, "valid": 20, "test": 20}.items()):
+        lines = sentences(seed, count)
+        write_lines(run / f"raw/{split}.en", lines)
+        write_lines(run / f"raw/{split}.de", [line.upper() for line in lines])
+    students.mkdir()
+    settings = ["max-tokens: 300", "lr: 0.01", "max-update: 80", "warmup-updates: 10", "dropout: 0"]
+    settings += [f"{each}-interval{of}: 40" for each in ("validate", "save") for of in ("", "-updates")]
+    write_lines(students / "_base.yaml", [f"base: {REPOSITORY}/configs/_cpu.yaml", *settings])
+    for name, arch in {"teacher": "owf_tiny", "no_dec": "owf_tiny_no_dec"}.items():
+        write_lines(students / f"{name}.yaml", ["base: _base.yaml", f"arch: {arch}"])
+    done = scripts.call("distill.sh", "--students", students, "--speed", "3", VOCAB_SIZE="90", TYPES="int8")
+    assert done.returncode == 0, done.stdout + done.stderr

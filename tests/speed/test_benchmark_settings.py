@@ -6,7 +6,8 @@ import pytest
 
 from owf_fairseq.decoding.search import SearchOptions
 from owf_fairseq.errors import InputError
-from owf_fairseq.speed.benchmark import BenchmarkOptions, random_settings, text_settings
+from owf_fairseq.speed.options import BenchmarkOptions
+from owf_fairseq.speed.workloads import random_settings, text_settings
 
 WORDS = [f"w{number}" for number in range(30)]
 
@@ -83,3 +84,25 @@ def test_different_pieces_are_told(text):
 def test_text_without_a_line_that_can_be_translated(text):
     with pytest.raises(InputError, match="has no line with 1 to 0 pieces"):
         text_settings([make_backend(max_source_length=0)], BenchmarkOptions(input=text), str)
+
+
+def test_batches_of_pieces(text):
+    """Full, but for what is left over; no batch has more with padding and ends of sentences."""
+    options = BenchmarkOptions(input=text, max_tokens=8, beam=1)
+    [setting] = text_settings([make_backend(), make_backend(encode=str.lower)], options, lambda text: None)
+    assert (setting.batch_size, setting.max_tokens) == (None, 8)
+    assert setting.batches == [
+        [[["D"]], [["A", "B", "C"], ["E", "F"]], [["G", "H", "I", "J"]]],
+        [[["d"]], [["a", "b", "c"], ["e", "f"]], [["g", "h", "i", "j"]]],
+    ]
+    [random] = random_settings([make_backend()], BenchmarkOptions(lengths=((3, 4),), max_tokens=9, sentences=5), str)
+    assert [len(batch) for batch in random.batches[0]] == [2, 2, 2]
+    assert (random.batch_size, random.max_tokens, random.words) == (None, 9, None)
+
+
+def test_words_are_those_of_the_text_that_is_translated(text):
+    """Neither of blank lines nor of those that are too long; and whatever the pieces."""
+    halves = make_backend(encode=lambda line: " ".join(f"{word}_ _" for word in line.split()), max_source_length=7)
+    [setting] = text_settings([halves], BenchmarkOptions(input=text), lambda text: None)
+    assert setting.words == 3 + 1 + 2
+    assert setting.source_length(0) == 2 * 6 / 3
