@@ -1,12 +1,13 @@
 """scripts/distill.sh: its commands, as the real parsers read them; and all of it for real, at a toy's size."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 from fairseq_for_tests import REPOSITORY
 from prepare_for_tests import sentences
-from scripts_for_tests import Scripts, parse
+from scripts_for_tests import Scripts, lines_of, load_script, parse
 
 from owf_fairseq.files.lines import write_lines
 from owf_fairseq.training.several import members
@@ -124,3 +125,68 @@ def test_from_text_to_the_table(scripts):
         write_lines(students / f"{name}.yaml", ["base: _base.yaml", f"arch: {arch}"])
     done = scripts.call("distill.sh", "--students", students, "--speed", "3", VOCAB_SIZE="90", TYPES="int8")
     assert done.returncode == 0, done.stdout + done.stderr
+    table = (run / "student.md").read_text().splitlines()
+    assert [line.split(" | ")[:3] for line in table[2:]] == [
+        ["| teacher", "int8", "no"], ["| NoDec", "int8", "no"], ["| NoDec", "int8", "yes"]
+    ]  # fmt: skip
+    rows = json.loads((run / "student.json").read_text())["rows"]
+    # the toy is learned: whatever the student has learned from, it has learned from the teacher
+    assert float(rows[0]["BLEU, original text"]) > 90
+    assert min(float(row["BLEU, distilled text"]) for row in rows[1:]) > 50
+    assert {row["BLEU, original text"] for row in rows[1:]} == {"-"}
+    assert all(float(value.replace(",", "")) > 0 for row in rows for what, value in row.items() if "words/s" in what)
+    assert (run / "student.png").stat().st_size > 10_000
+    sources, targets = (lines_of(run / f"distilled/raw/train.{lang}") for lang in ("en", "de"))
+    assert sum(source.upper() == target for source, target in zip(sources, targets, strict=True)) > 200
+
+
+def results(names, beam, sizes):
+    """The JSON of `owf benchmark`; the second model is as fast as its place, in words a second."""
+    return {
+        "settings": {"beam": beam},
+        "models": [
+            {"name": name, "arch": f"owf_tiny{arch}", "configuration": configuration, "folder_mb": 1.25}
+            for name, arch, configuration in names
+        ],
+        "measurements": [
+            {"name": name, "batch_size": size, "words_per_s": {"mean": 1000 * number + size}}
+            for size in sizes
+            for number, (name, *_) in enumerate(names)
+        ],
+    }
+
+
+def test_the_table_has_each_score_and_speed_in_its_place(tmp_path, capsys):
+    names = [("teacher.int8", "", "individual"), ("distilled.a.int8", "_no_dec", "NoDec"),
+             ("distilled.a.int8.shortlist", "_no_dec", "NoDec")]  # fmt: skip
+    files = [tmp_path / name for name in ("scores.json", "beam_5.json", "beam_1.json")]
+    scored = [*(name for name, *_ in names), "original.a.int8", "original.a.int8.shortlist"]
+    scores = [
+        {"name": name, "scores": {"bleu": {"score": 10.0 + n}, "chrf": {"score": 20.04 + n}}}
+        for n, name in enumerate(scored)
+    ]
+    files[0].write_text(json.dumps({"systems": scores}))
+    files[1].write_text(json.dumps(results(names, 5, [1])))
+    files[2].write_text(json.dumps(results(names, 1, [1, 32])))
+    table = load_script("student/table.py")
+    assert table.main([*map(str, files), "--output", str(tmp_path / "out")]) == 0
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in (tmp_path / "out.md").read_text().splitlines()
+    ]
+    assert rows[0] == [
+        *("model", "weights", "shortlist", "BLEU, distilled text", "chrF, distilled text", "BLEU, original text"),
+        *("chrF, original text", "words/s, beam 5, batch 1", "words/s, greedy, batch 1", "words/s, greedy, batch 32"),
+        "MB",
+    ]
+    assert rows[2:] == [
+        ["teacher", "int8", "no", "-", "-", "10.0", "20.0", "1", "1", "32", "1.2"],
+        ["NoDec", "int8", "no", "11.0", "21.0", "13.0", "23.0", "1,001", "1,001", "1,032", "1.2"],
+        ["NoDec", "int8", "yes", "12.0", "22.0", "14.0", "24.0", "2,001", "2,001", "2,032", "1.2"],
+    ]
+    made = json.loads((tmp_path / "out.json").read_text())
+    assert [list(row.values()) for row in made["rows"]] == rows[2:]
+    assert made["made_by"] == "bash scripts/distill.sh --original"
+    capsys.readouterr()
+    assert table.main([str(tmp_path / "none"), str(files[1]), "--output", str(tmp_path / "new")]) == 2
+    assert "none" in capsys.readouterr().err
+    assert not list(tmp_path.glob("new*"))
