@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -89,6 +90,27 @@ def _peak_gb(log: str, logged: Sequence[Mapping[str, str]]) -> float | None:
     free = [float(entry["gb_free"]) for entry in logged if "gb_free" in entry]
     _, found, rest = log.partition("total memory = ")
     return float(rest.split(" GB", 1)[0]) - min(free) if free and found else None
+
+
+_VALIDATED = re.compile(r"\| valid \|.* \| loss ([\d.]+) .*\| nll_loss ([\d.]+) .*\| num_updates (\d+)")
+_WALL = re.compile(r"\bwall[= ](\d+)")
+
+
+def validations(log: str) -> dict[int, tuple[float, float]]:
+    """The validations in a log that is not JSON: by the number of updates, loss and nll_loss in bits a token.
+
+    Where an interrupted training went on from an earlier checkpoint, what it found then counts.
+    """
+    found = {int(updates): (float(loss), float(nll)) for loss, nll, updates in _VALIDATED.findall(log)}
+    return dict(sorted(found.items()))
+
+
+def training_seconds(log: str) -> int:
+    """How long a training took, validations included, by a log that is not JSON.
+
+    fairseq goes on counting after an interruption from what the checkpoint says; work that was lost does not count.
+    """
+    return int((_WALL.findall(log) or ["0"])[-1])
 
 
 def telling_line(log: str) -> str:
