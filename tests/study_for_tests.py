@@ -30,7 +30,13 @@ def write_run(folder: Path, name: str, seed: int, nll: dict[int, float], lines: 
     """The results of a run, with a curve of these losses in bits and this translation."""
     place = folder / f"{name}_seed_{seed}"
     curve = [{"updates": updates, "loss": value + 1, "nll_bits": value} for updates, value in nll.items()]
-    record = {"kind": "study_run", "name": name, "seed": seed, "recipe": {"lr": "0.004"}, "parameters": 1000 + seed}
+    record: dict[str, object] = {
+        "kind": "study_run",
+        "name": name,
+        "seed": seed,
+        "recipe": {"lr": "0.004"},
+        "parameters": 1000 + seed,
+    }
     write_lines(place / "test.de", lines)
     (place / "run.json").write_text(json.dumps({**record, "curve": curve, "reference": REFERENCE_SUM, **other}))
     return place

@@ -180,7 +180,8 @@ def test_tables_are_not_only_a_few():
     sources = [m["source"] for text in TEXTS.values() for m in render_tables.MARKED.finditer(text)]
     assert len(sources) >= 25
     committed = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "docs").rglob("*.json")}
-    assert committed <= set(sources)  # a JSON file that no table shows is a leftover
+    # a JSON file that no table shows is a leftover; of the study's runs its tables are made
+    assert {path for path in committed if not path.startswith("docs/study/runs/")} <= set(sources)
 
 
 @pytest.fixture

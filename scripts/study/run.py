@@ -28,6 +28,7 @@ from _runs import ROWS, SIZE, UPDATES, Row, Run, find_row
 from owf_fairseq.errors import InputError
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
+from training_log import training_seconds, validations
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -78,8 +79,9 @@ def do_run(run: Run, args: argparse.Namespace) -> int:
     trained = train_all(run, plan, args)
     if not trained:
         return 1
-    texts = translate_all(row, args.work / run.folder / "checkpoint_best.pt", args.data / "raw")
-    record = {**describe(run, plan, args), **trained, **scores(texts, args.data / "raw")}
+    checkpoint = args.work / run.folder / "checkpoint_best.pt"
+    texts = translate_all(row, checkpoint, args.data / "raw")
+    record = {**describe(run, plan, checkpoint), **trained, **scores(texts, args.data / "raw")}
     write_results(place, record, {name: path for name, path in texts.items() if name.startswith("test")})
     print(f"{run.folder}: BLEU {record['test']['bleu']:.1f}; results are in {place}", flush=True)
     return 0
@@ -91,8 +93,6 @@ def train_all(run: Run, plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
     Returns:
         What the record says of it; nothing if a training failed.
     """
-    from training_log import training_seconds, validations
-
     from owf_fairseq import cli
     from owf_fairseq.training.record import read_training_record
     from owf_fairseq.training.several import LOG
@@ -167,22 +167,12 @@ def translate_all(row: Row, checkpoint: Path, raw: Path) -> dict[str, Path]:
     return texts
 
 
-def describe(run: Run, plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
-    """What the record says of the run before it is trained."""
-    from fairseq.data import Dictionary
+def describe(run: Run, plan: Plan, checkpoint: Path) -> dict[str, Any]:
+    """What the record says of the model."""
+    from owf_fairseq.checkpoints.stored_model import read_model
 
-    from owf_fairseq.parameters import count_parameters
-
-    vocabulary = len(Dictionary.load(str(args.data / "data/dict.de.txt")))
-    flags = [f"--{flag}={value}" for flag, value in plan.model.items() if flag != "arch"]
-    return {
-        "kind": KIND,
-        "name": run.name,
-        "seed": run.seed,
-        **vars(plan),
-        "vocabulary": vocabulary,
-        "parameters": count_parameters(plan.model["arch"], vocabulary, flags).total,
-    }
+    own = {"kind": KIND, "name": run.name, "seed": run.seed}
+    return {**own, **vars(plan), "parameters": read_model(checkpoint).parameters}
 
 
 def scores(texts: Mapping[str, Path], raw: Path) -> dict[str, Any]:

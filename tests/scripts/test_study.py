@@ -189,11 +189,11 @@ def test_nothing_is_compared_across_recipes_and_references(make_tables, tmp_path
     write_run(runs, "individual", 1, {10: 5.0}, REFERENCE)
     write_run(runs, "no_dec", 1, {10: 5.0}, REFERENCE, recipe={"lr": "0.002"})
     write_run(runs, "no_enc", 1, {10: 5.0}, REFERENCE, reference="0")
-    write_run(runs, "shared_dec", 1, {10: 5.0}, REFERENCE, name="no_such_row")
+    write_run(runs, "no_such_row", 1, {10: 5.0}, REFERENCE)
     status, said = make_tables()
     assert status == 2
     assert "individual_seed_1/run.json are of different recipes: lr\n" in said.err
     assert "no_enc_seed_1/run.json was scored with another reference than `--ref`" in said.err
-    assert "shared_dec_seed_1/run.json is not of a run of the study" in said.err
+    assert "no_such_row_seed_1/run.json is not of a run of the study" in said.err
     assert len(said.err.splitlines()) == 3
     assert not (tmp_path / "out").exists()
