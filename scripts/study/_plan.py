@@ -24,7 +24,7 @@ class Plan:
     """What a run is made of.
 
     Attributes:
-        recipe: settings that all runs have in common.
+        recipe: settings that all runs have in common; the seed is none of them.
         model: arch and flags of this one.
         first: settings of the training of the first half, if another model is trained there.
     """
@@ -65,7 +65,7 @@ def make_plan(row: Row, updates: int = UPDATES, size: str = SIZE, recipe: Path =
     """
     from owf_fairseq.training.config import read_config
 
-    common = {flag: setting.value for flag, setting in read_config(recipe).items()}
+    common = {flag: setting.value for flag, setting in read_config(recipe).items() if flag != "seed"}
     part = str(max(1, updates // PARTS))
     intervals = dict.fromkeys(("warmup-updates", "validate-interval-updates", "save-interval-updates"), part)
     common |= {"max-update": str(updates), **intervals}

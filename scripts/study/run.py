@@ -27,7 +27,8 @@ from _runs import ROWS, SIZE, UPDATES, Row, Run, find_row
 
 from owf_fairseq.errors import InputError
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
+SCRIPTS = Path(__file__).resolve().parent.parent
+sys.path += [str(SCRIPTS), str(SCRIPTS / "measure")]
 from training_log import training_seconds, validations
 
 
@@ -158,12 +159,18 @@ def translate_all(row: Row, checkpoint: Path, raw: Path) -> dict[str, Path]:
         InputError: a translation failed.
     """
     from owf_fairseq import cli
+    from owf_fairseq.files.lines import read_lines, write_lines
 
     texts = {split: checkpoint.with_name(f"{split}.de") for split in ("test", "valid")}
     for split, output in texts.items():
         words = [checkpoint, "--input", raw / f"{split}.en", "--output", output, "--cpu"]
         if cli.main(["translate", *map(str, words)]):
             raise InputError(f"{checkpoint} can't translate {raw}/{split}.en, see above")
+    if row.one_cache_matters:
+        from one_cache import translated
+
+        texts["test.one_cache"] = checkpoint.with_name("test.one_cache.de")
+        write_lines(texts["test.one_cache"], translated(str(checkpoint), read_lines(raw / "test.en"), one_cache=True))
     return texts
 
 

@@ -72,14 +72,20 @@ def test_a_run_from_config_to_results(words, tmp_path, corpus, capfd):
     assert ["--seed 2" in log or "'seed': 2" in log for log in logs] == [True, True]
     assert "best_loss" in logs[1]
     assert record["training_s"] >= 0
-    assert record["recipe"]["lr"] == "0.01"
+    assert (record["recipe"]["lr"], "seed" in record["recipe"]) == ("0.01", False)
     assert record["model"] == {"arch": "owf_tiny_one_wide_ffn"}
     assert record["first"]["arch"] == "owf_tiny"
     norms = ["--encoder-normalize-before", "--decoder-normalize-before"]
     vocabulary = len((corpus / "data/dict.de.txt").read_text().splitlines()) + 4
     assert record["parameters"] == count_parameters("owf_tiny_one_wide_ffn", vocabulary, norms).total
     assert set(record["test"]) == set(record["valid"]) == {"bleu", "chrf"}
-    assert {"torch", "fairseq"} <= set(record["versions"])
+    assert {"torch", "owf_fairseq"} <= set(record["versions"])
+    # after an interruption before its end: what is there is not done again
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.log")}
+    shutil.rmtree(place)
+    assert study_run.main(given) == 0
+    assert json.loads((place / "run.json").read_text()) == record
+    assert {path: path.stat().st_mtime_ns for path in made} == made
     # once more: nothing is done
     before = (place / "run.json").stat().st_mtime_ns
     shutil.rmtree(tmp_path / "work")
@@ -172,4 +178,6 @@ def test_smoke_from_text_to_tables(scripts):
     assert kept == [f"{name}_seed_{seed}" for name in ("attention_isi", "individual") for seed in (1, 2)]
     rows = json.loads((scripts.run / "tables/attention.json").read_text())["rows"]
     assert {row["seeds"] for row in rows} == {"2"}
-    assert len(lines_of(scripts.run / "results/individual_seed_2/test.de")) == 12
+    for name in ("individual_seed_2/test.de", "attention_isi_seed_1/test.one_cache.de"):
+        assert len(lines_of(scripts.run / "results" / name)) == 12
+    assert [row["model"].endswith("decoded with one cache") for row in rows] == [False, False, True]
