@@ -27,8 +27,7 @@ from _runs import ROWS, SIZE, UPDATES, Row, Run, find_row
 
 from owf_fairseq.errors import InputError
 
-SCRIPTS = Path(__file__).resolve().parent.parent
-sys.path += [str(SCRIPTS), str(SCRIPTS / "measure")]
+sys.path.extend(str(Path(__file__).resolve().parent.parent / folder) for folder in ("", "measure"))
 from training_log import training_seconds, validations
 
 
