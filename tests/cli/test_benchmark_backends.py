@@ -138,3 +138,15 @@ def test_what_cannot_be_measured(copier, exported_copier, capsys, tmp_path):
     assert (status, "`--backend` measures, and `--predict` does not" in err) == (2, True)
     status, _, err = benchmark(capsys, exported_copier, "--data", tmp_path, *FAST)
     assert (status, "`--data` is for checkpoints" in err) == (2, True)
+
+
+def test_beam_one_and_several_threads_with_each_backend(tmp_path, capsys):
+    speed = tmp_path / "speed.json"
+    flags = ["--encoder-layers", "1", "--decoder-layers", "1", "--vocab-size", "50", "--lengths", "3/3"]
+    more = ["--sentences", "1", "--runs", "1", "--warmup", "0", "--beam", "1", "--threads", "2", "--cpu"]
+    command = ["benchmark", "owf_tiny", "--backend", "fairseq,ctranslate2", *flags, *more, "--json", str(speed)]
+    assert cli.main(command) == 0
+    data = json.loads(speed.read_text())
+    assert (data["settings"]["beam"], data["settings"]["threads"]) == (1, 2)
+    assert [entry["failure"] for entry in data["measurements"]] == [None, None]
+    assert "Beam 1, 2 threads" in capsys.readouterr().out
