@@ -9,6 +9,7 @@ EXAMPLE = (
     "owf evaluate big.de one_wide_ffn.de --ref ref.de --baseline big --json scores.json\n"
     "owf evaluate big.de one_wide_ffn.de --ref ref.A.de ref.B.de --src src.en --metrics bleu chrf comet\n"
     "owf evaluate base.de base_no_dec.de big.de big_no_dec.de --ref ref.de --by-size\n"
+    "owf evaluate runs/*_seed_*/test.de --ref ref.de --seeds --baseline big\n"
     "owf evaluate --directions runs/big runs/one_wide_ffn --ref flores --baseline big --metrics spbleu"
 )
 
@@ -54,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="without --baseline: compare each with the individual model of its own size, as in the paper, where "
         "names say it as those of configs do: base_no_dec with base, big_no_dec with big; others with the first",
+    )
+    parser.add_argument(
+        "--seeds",
+        action="store_true",
+        help="NAME_seed_1, NAME_seed_2, ..., as `owf train --seeds` names them, are runs of the configuration NAME: "
+        "one row, mean ± standard deviation; --baseline names configurations, and the bootstrap draws runs too",
     )
     parser.add_argument(
         "--metrics",
@@ -119,17 +126,22 @@ def run(args: argparse.Namespace) -> int:
     if args.directions:
         inputs = directions.input_files(*texts, args.baseline)
     else:
-        given = unnamed_systems([*args.hypotheses, *args.baseline])
+        given = unnamed_systems([*args.hypotheses, *(() if args.seeds else args.baseline)])
         inputs = [*given.values(), *args.ref, *([args.src] if args.src else [])]
     kind = "folder" if args.directions else "file"
     how = (args.baseline, kind, args.by_size)
-    systems, compared = collect([], lambda: evaluate.named(args.hypotheses, *how)) or ({}, {})
+    if args.seeds:
+        grouped = collect([], lambda: evaluate.named_runs(args.hypotheses, args.baseline, args.by_size))
+        systems, compared = (grouped[0], grouped[2]) if grouped else ({}, {})
+    else:
+        systems, compared = collect([], lambda: evaluate.named(args.hypotheses, *how)) or ({}, {})
     names = ("metrics", "directions", "target_lang", "tokenize", "comet_model", "samples")
     job = Job(
         "owf evaluate",
         {
             "HYP": list(systems),
             "--baseline": [f"{base} for {name}" for name, base in compared.items()],
+            **({"--seeds": True} if args.seeds else {}),  # else absent, as in files that were written before
             **{f"--{name.replace('_', '-')}": getattr(args, name) for name in names},
         },
         {"files": [*inputs, *([args.comet_model] if os.path.exists(args.comet_model) else [])]},
@@ -143,6 +155,8 @@ def run(args: argparse.Namespace) -> int:
         problems.append("`--directions` needs `--ref`, the folder with the references, whatever the metric")
     if args.directions and args.target_lang:
         problems.append("`--target-lang` does not go with `--directions`: each direction has its own")
+    if args.directions and args.seeds:
+        problems.append("`--seeds` does not go with `--directions`: score one test set")
     make_report = directions.directions_report if args.directions else evaluate.evaluation_report
     if not problems and job.is_done():
         report = make_report(json.loads(Path(args.json).read_text(encoding="utf-8")), args.decimals)
@@ -153,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
     if args.directions:
         data = directions.evaluate_directions(*texts, **more)
     else:
-        data = evaluate.evaluate(*texts, language=args.target_lang, **more)
+        data = evaluate.evaluate(*texts, seeds=args.seeds, language=args.target_lang, **more)
     report = make_report(data, args.decimals)
     with shown_after(report.as_markdown() if args.markdown else report.as_text()):
         if args.json:

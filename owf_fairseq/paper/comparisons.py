@@ -14,6 +14,7 @@ from typing import Any
 
 from owf_fairseq.baselines import described, individual_models
 from owf_fairseq.paper.results import Benchmark, Ours, Results
+from owf_fairseq.scoring.seeds import seed_notes
 from owf_fairseq.tables import DAGGER
 
 
@@ -83,10 +84,13 @@ def _about_scores(results: Results, models: Mapping[str, Ours]) -> list[str]:
                 for metric, counts in _significant_directions(system).items():
                     notes.append(f"{name}: {metric} differs significantly in {counts}")
         notes += [f"{metric['name']}: {metric['signature']}" for metric in data["metrics"].values()]
+        first = next(iter(data["metrics"]), "")
+        notes += seed_notes({system["name"]: system["scores"].get(first, {}) for system in data["systems"]})
         test = data["significance"]
         if test is not None and shown:
+            what = f"{test['test']} of {test['source']}" if "source" in test else test["test"]
             notes.append(
-                f"{DAGGER}: differs from {described(_others(shown))} at p < {test['level']} ({test['test']}, "
+                f"{DAGGER}: differs from {described(_others(shown))} at p < {test['level']} ({what}, "
                 f"{test['samples']:,} samples); in the paper, from its individual model at p < 0.05"
             )
     return notes

@@ -115,7 +115,9 @@ def _columns(
 
 def _score(model: Ours | None, metric: str) -> str:
     entry = model.scores.get(metric) if model else None
-    return f"{entry['score']:.1f}" + (f" {DAGGER}" if entry["significant"] else "") if entry else ""
+    if not entry:
+        return ""
+    return with_deviation(entry["score"], entry.get("sd")) + (f" {DAGGER}" if entry["significant"] else "")
 
 
 def _paper_score(row: PaperRow | None, metric: str) -> str:

@@ -9,14 +9,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from owf_fairseq import __version__
-from owf_fairseq.baselines import Baselines, compared_with, described
+from owf_fairseq.baselines import Baselines, choose, compared_with, described
 from owf_fairseq.errors import InputError, Warn, collect
+from owf_fairseq.model_names import arch_of_name
 from owf_fairseq.progress import Progress
 from owf_fairseq.scoring.checks import find_warnings
 from owf_fairseq.scoring.inputs import TestSet, name_systems, read_test_set, unnamed_systems
-from owf_fairseq.scoring.metrics import METRICS, Metrics, MetricSettings, Statistics, bleu_tokenizer
+from owf_fairseq.scoring.metrics import METRICS, Metric, Metrics, MetricSettings, Statistics, bleu_tokenizer
+from owf_fairseq.scoring.seeds import SEEDS_TEST, Runs, group_runs, score_configurations, seed_notes
 from owf_fairseq.scoring.significance import LEVEL, SystemScore, score_systems
-from owf_fairseq.tables import DAGGER, Report, number
+from owf_fairseq.tables import DAGGER, Report, number, with_deviation
 
 EVALUATION_KIND = "evaluation"
 """What the JSON says that it is."""
@@ -29,6 +31,7 @@ def evaluate(
     *,
     baselines: Sequence[str] = (),
     sizes: bool = False,
+    seeds: bool = False,
     language: str | None = None,
     settings: MetricSettings | None = None,
     warn: Warn = print,
@@ -43,6 +46,8 @@ def evaluate(
         source: file; COMET needs it.
         baselines: names or paths of systems; each is compared with the last of them that stands before it.
         sizes: without baselines, compare each with the individual model of its own size, as the names say it.
+        seeds: whether ``NAME_seed_N`` are runs of one configuration, which makes one system; baselines are names of
+            configurations then.
         language: of the target side, for BLEU's tokenizer.
         settings: the metrics and their settings.
         warn: is told what looks wrong, before anything is fetched or scored.
@@ -57,8 +62,16 @@ def evaluate(
     settings = settings or MetricSettings()
     metrics = Metrics(settings)
     problems = list(problems)
-    how = (baselines, "file", sizes)
-    paths, compared = collect(problems, lambda: named(hypotheses, *how)) or (unnamed_systems(hypotheses), {})
+    runs: Runs = {}
+    if seeds:
+        paths, runs, compared = collect(problems, lambda: named_runs(hypotheses, baselines, sizes)) or (
+            unnamed_systems(hypotheses),
+            {},
+            {},
+        )
+    else:
+        how = (baselines, "file", sizes)
+        paths, compared = collect(problems, lambda: named(hypotheses, *how)) or (unnamed_systems(hypotheses), {})
     test_set = collect(problems, lambda: read_test_set(paths, references, source, language))
     problems += metrics.check([language], has_source=source is not None)
     if not references and set(metrics.names) != {"comet"}:
@@ -70,9 +83,13 @@ def evaluate(
     warnings = find_warnings(test_set, tokenizer_in_use(settings, language))
     for warning in warnings:
         warn(warning)
-    scored = score_test_sets({"": test_set}, compared, metrics)
+    scored = score_test_sets({"": test_set}, compared, metrics, runs)
+    texts = test_set.hypotheses
+    facts: dict[str, dict[str, Any]] = {name: text.facts() for name, text in texts.items()}
+    if seeds:
+        facts = {name: {"runs": [{"name": run, **facts[run]} for run in members]} for name, members in runs.items()}
     return {
-        **head(scored, compared, settings, metrics),
+        **head(scored, compared, settings, metrics, seeds),
         "target_language": language,
         "segments": test_set.segments,
         "references": [text.facts() for text in test_set.references],
@@ -81,10 +98,10 @@ def evaluate(
             {
                 "name": name,
                 "baseline": compared_with(compared, name),
-                **text.facts(),
+                **own,
                 "scores": {metric: asdict(scored[metric].together[name]) for metric in metrics.names},
             }
-            for name, text in test_set.hypotheses.items()
+            for name, own in facts.items()
         ],
         "warnings": warnings,
     }
@@ -106,6 +123,20 @@ def named(
     return name_systems(hypotheses, baselines, kind, sizes)
 
 
+def named_runs(
+    hypotheses: Sequence[str], baselines: Sequence[str] = (), sizes: bool = False
+) -> tuple[dict[str, str], Runs, Baselines]:
+    """The path of every run by its name, the runs of every configuration, and what each configuration is compared with.
+
+    Raises:
+        InputError: as `named` does; a baseline is none of the configurations.
+    """
+    paths, _ = named(hypotheses)
+    runs = group_runs([*paths])
+    archs = {name: arch_of_name(name)[0] for name in runs}
+    return paths, runs, choose(archs, baselines, sizes) if baselines or sizes else {}
+
+
 @dataclass(frozen=True)
 class MetricScores:
     """One metric's scores, by system.
@@ -122,7 +153,7 @@ class MetricScores:
 
 
 def score_test_sets(
-    test_sets: Mapping[str, TestSet], baselines: Mapping[str, str], metrics: Metrics
+    test_sets: Mapping[str, TestSet], baselines: Mapping[str, str], metrics: Metrics, runs: Runs | None = None
 ) -> dict[str, MetricScores]:
     """Scores all systems on all test sets.
 
@@ -130,6 +161,7 @@ def score_test_sets(
         test_sets: with the same systems each.
         baselines: of them, see `baselines.Baselines`; empty to compare none.
         metrics: that `Metrics.check` has found to be there.
+        runs: of configurations, which the scores are of then; of systems without.
 
     Returns:
         By metric.
@@ -142,6 +174,12 @@ def score_test_sets(
         has_references=all(test_set.references for test_set in test_sets.values()),
     )
     samples = metrics.settings.samples
+
+    def score(metric: Metric, statistics: Mapping[str, Statistics]) -> tuple[dict[str, SystemScore], Any]:
+        if runs:
+            return score_configurations(metric, statistics, runs, baselines, samples)
+        return score_systems(metric, statistics, baselines, samples)
+
     work = sum(
         test_set.segments * len(test_set.hypotheses) * (len(test_set.references) or 1 if metric == "comet" else 1)
         for test_set in test_sets.values()
@@ -160,11 +198,11 @@ def score_test_sets(
                     if metric != "comet":
                         progress.advance(test_set.segments, f"{METRICS[metric]} {name}".strip())
                     everything.setdefault(system, []).extend(statistics[system])
-                by_test_set[name], signature = score_systems(bound, statistics, baselines, samples)
+                by_test_set[name], signature = score(bound, statistics)
                 signatures.append(signature)
             together = next(iter(by_test_set.values()))
             if len(test_sets) > 1:
-                together, _ = score_systems(bound, everything, baselines, samples)
+                together, _ = score(bound, everything)
             scored[metric] = MetricScores(by_test_set, together, _joint_signature(signatures))
     return scored
 
@@ -185,10 +223,15 @@ def tokenizer_in_use(settings: MetricSettings, language: str | None) -> str | No
 
 
 def head(
-    scored: Mapping[str, MetricScores], baselines: Mapping[str, str], settings: MetricSettings, metrics: Metrics
+    scored: Mapping[str, MetricScores],
+    baselines: Mapping[str, str],
+    settings: MetricSettings,
+    metrics: Metrics,
+    seeds: bool = False,
 ) -> dict[str, Any]:
     """What the JSON of every evaluation begins with."""
-    significance = {"test": "paired bootstrap resampling", "level": LEVEL, "samples": settings.samples}
+    test = SEEDS_TEST if seeds else {"test": "paired bootstrap resampling"}
+    significance = {**test, "level": LEVEL, "samples": settings.samples}
     return {
         "kind": EVALUATION_KIND,
         "versions": versions("comet" in metrics.names),
@@ -235,12 +278,14 @@ def evaluation_report(data: Mapping[str, Any], decimals: int = 1) -> Report:
 def cell(entry: Mapping[str, Any], decimals: int, compared: bool) -> str:
     """A score, with the dagger or as much space behind it."""
     mark = f" {DAGGER}" if entry["significant"] else "  "
-    return number(entry["score"], decimals) + (mark if compared else "")
+    return with_deviation(entry["score"], entry.get("sd"), decimals) + (mark if compared else "")
 
 
 def score_notes(data: Mapping[str, Any]) -> list[str]:
     """What the scores are: the signatures, and the test."""
     notes = [f"{metric['name']}: {metric['signature']}" for metric in data["metrics"].values()]
+    first = next(iter(data["metrics"]))
+    notes += seed_notes({system["name"]: system["scores"][first] for system in data["systems"]})
     comet = data["metrics"].get("comet")
     if comet:
         each = ", each the mean over the references" if "refs:mean" in comet["signature"] else ""
@@ -248,9 +293,10 @@ def score_notes(data: Mapping[str, Any]) -> list[str]:
         notes.append(f"COMET: 100 times the mean of the segments' scores{each}{without}")
     test = data["significance"]
     if test is not None:
+        source = test.get("source", "Koehn, 2004")
         compared = described({system["name"]: system["baseline"] for system in data["systems"]})
         notes.append(
-            f"{DAGGER}: differs from {compared}, p < {test['level']}, by {test['test']} (Koehn, 2004) of "
+            f"{DAGGER}: differs from {compared}, p < {test['level']}, by {test['test']} ({source}) of "
             f"{test['samples']:,} samples"
         )
     return notes
