@@ -87,7 +87,8 @@ main() {
   say "students"
   owf train "${students[@]}" --run "$RUN/distilled" "${training[@]}"
   say "shortlist"
-  owf shortlist "$RUN/distilled/data" --output "$RUN/shortlist.txt" --json "$RUN/shortlist.json"
+  # of the original text: the teacher's translations have not all words that a reference has
+  owf shortlist "$RUN/data" --output "$RUN/shortlist.txt" --json "$RUN/shortlist.json"
   say "export, translation"
   for data in "${kinds[@]}"; do
     for config in "${students[@]}"; do

@@ -4,11 +4,12 @@ The test is the multi-bootstrap (Sellam et al., 2022, "The MultiBERTs: BERT Repr
 systems whose seeds have nothing in common. It is Koehn's paired bootstrap (2004) with a second level: a replicate draws
 segments, the same for all systems, and runs of each configuration, independently. Clark et al. (2011, "Better
 Hypothesis Testing for Statistical Machine Translation: Controlling for Optimizer Instability") say why trainings must
-be repeated. Their approximate randomization is not taken: with one run each it would not be sacreBLEU's paired
-bootstrap, which is the test of single runs here.
+be repeated.
 
-What it can't do: with n runs the bootstrap finds (n - 1) / n of the variance that seeds bring, so with 2 or 3 it calls
-too many differences significant; with one run it knows nothing of seeds.
+The p-value is how often a drawn difference is farther from the mean of all drawn ones than the real difference is from
+0. sacreBLEU's, of single runs, takes absolute values before it centres, which calls twice as many configurations
+different that do not differ: `scripts/measure/bootstrap_level.py`. Two or three runs say little of the spread between
+seeds, and one says nothing of it.
 """
 
 from __future__ import annotations
@@ -62,8 +63,7 @@ def score_configurations(
 ) -> tuple[dict[str, SystemScore], Any]:
     """The score of every configuration, and whether it differs from its baseline's.
 
-    The segments that are drawn and the p-value are those of sacreBLEU's paired bootstrap, so that configurations of one
-    run each get its numbers.
+    The segments that are drawn are those of sacreBLEU's paired bootstrap.
 
     Args:
         metric: for the sums of statistics.
@@ -127,13 +127,13 @@ def _drawn_means(
 
 
 def _p_value(base: np.ndarray, other: np.ndarray, difference: float) -> float:
-    """As sacreBLEU's: how often the differences, moved to where they would be by chance, are beyond the real one."""
+    """How often the differences, moved to where they would be by chance, are beyond the real one."""
     import numpy as np
 
     if difference == 0:
         return 1.0
-    differences = np.abs(base - other)
-    beyond = int(np.sum(differences - differences.mean() > difference))
+    differences = other - base
+    beyond = int(np.sum(np.abs(differences - differences.mean()) > difference))
     return (beyond + 1) / (len(differences) + 1)
 
 
@@ -150,5 +150,5 @@ def seed_notes(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:
         counts = f"n = {next(iter(numbers.values()))}"
     else:
         counts = ", ".join(f"n = {number} for {name}" for name, number in numbers.items())
-    few = "" if min(numbers.values()) > 3 else "; so few say little of the spread between seeds, and p is too small"
+    few = "" if min(numbers.values()) > 3 else "; so few say little of the spread between seeds"
     return [f"scores: mean ± sample standard deviation over seeds, {counts}{few}"]

@@ -133,7 +133,7 @@ def benchmark(candidates: Sequence[Candidate], options: BenchmarkOptions, warn: 
         calibration = calibrated(options) if options.calibrate else None
         with Progress("batches", number_of_turns(settings, options.runs)) as progress:
             measurements = measure(backends, settings, progress, options.runs, options.warmup)
-        served = served_clients(candidates, settings[0], options) if options.clients else []
+        served = served_clients(candidates, settings[0], options)
         facts = machine_facts(backends[0].device_name)
         precisions = [backend.precision for backend in backends]
         unpacked = [
@@ -152,6 +152,8 @@ def served_clients(
     candidates: Sequence[Candidate], setting: SpeedSetting, options: BenchmarkOptions
 ) -> list[list[Served]]:
     """For each number of clients what each model does; on a CPU it searches for as many as its cores allow."""
+    if options.clients is None:
+        return []
     searches = max(cores() // options.threads, 1)
     backends = [one.load(options.loading(one, searches)) for one in candidates]
     sentences = [[pieces for batch in batches for pieces in batch] for batches in setting.batches]

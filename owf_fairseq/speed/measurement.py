@@ -243,21 +243,23 @@ def draw_batches(symbols: Sequence[str], length: int, batch_size: int, number: i
 def cut_into_batches(
     sentences: Sequence[Sequence[Sequence[str]]], batch_size: int | None = None, max_tokens: int | None = None
 ) -> list[list[list[Sequence[str]]]]:
-    """Batches of sentences of like length, in the first model's pieces; short ones first.
+    """Batches of sentences of like length, short ones first.
 
     Args:
         sentences: for each model the same sentences in its pieces.
-        batch_size: sentences of a batch; the last may have fewer.
-        max_tokens: pieces of a batch, padding and end-of-sentence symbols included; see ``translator.Batching``.
+        batch_size: sentences of a batch, which the first model's pieces order; the last may have fewer.
+        max_tokens: pieces of a batch at most, padding and end-of-sentence symbols included, whichever model's; see
+            ``translator.Batching``.
 
     Returns:
         For each model its batches, which hold the same sentences.
     """
-    lengths = [len(pieces) for pieces in sentences[0]]
     if max_tokens is not None:
-        batches = [*Batching(max_tokens).batches(lengths)][::-1]
+        longest = [max(map(len, pieces)) for pieces in zip(*sentences, strict=True)]
+        batches = [*Batching(max_tokens).batches(longest)][::-1]
     else:
         assert batch_size is not None
+        lengths = [len(pieces) for pieces in sentences[0]]
         order = sorted(range(len(lengths)), key=lambda number: lengths[number])
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     return [[[of_model[n] for n in batch] for batch in batches] for of_model in sentences]

@@ -36,7 +36,7 @@ class BenchmarkOptions:
         shortlist: symbols that translations may have, for archs that CTranslate2 decodes; None for all. Exported models
             have their own shortlists.
         no_shortlist: names of the models that decode without; empty for all models, None for none of them.
-        clients: numbers of clients that ask at the same time, see ``serving``; for each the models are measured.
+        clients: numbers of clients that ask at the same time, see ``serving``; None for no such measurement.
     """
 
     lengths: tuple[tuple[int, int], ...] = ((26, 30),)
@@ -61,7 +61,7 @@ class BenchmarkOptions:
     by_size: bool = False
     shortlist: int | None = None
     no_shortlist: tuple[str, ...] | None = None
-    clients: tuple[int, ...] = ()
+    clients: tuple[int, ...] | None = None
 
     def loading(self, model: Candidate, searches: int = 1) -> Loading:
         """How a model is loaded, for so many searches at the same time."""
@@ -71,15 +71,17 @@ class BenchmarkOptions:
 
     def problems(self) -> list[str]:
         """What is wrong with the numbers, a sentence each, naming the flags."""
-        least = {"sentences": 1, "beam": 1, "runs": 1, "warmup": 0, "threads": 1, "vocab_size": 5, "shortlist": 5}
-        least["max_tokens"] = 1
+        least = dict.fromkeys(["sentences", "max_tokens", "beam", "runs", "threads"], 1)
+        least |= {"warmup": 0, "vocab_size": 5, "shortlist": 5}
         problems = [
             problem
             for name, smallest in least.items()
             for problem in too_small(f"--{name.replace('_', '-')}", getattr(self, name), smallest)
         ]
         problems += [
-            f"`--clients` must be from 1 to 1,024, but one is {n}" for n in self.clients if not 1 <= n <= 1_024
+            f"`--clients` must be from 1 to 1,024, but one is {number:,}"
+            for number in self.clients or ()
+            if not 1 <= number <= 1_024
         ]
         most = {"threads": 1_024, "beam": 10_000, "vocab_size": LARGEST_VOCABULARY}
         problems += [

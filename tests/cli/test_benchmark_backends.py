@@ -167,3 +167,15 @@ def test_as_servers_see_it(exported_copier, capsys, tmp_path):
     assert {"words/s", "folder, MB", "translations/s", "latency of 95 %, ms"} <= {
         cell.strip() for line in out.split("\n") for cell in line.split("  ")
     }
+
+
+def test_beam_one_and_several_threads_with_each_backend(tmp_path, capsys):
+    speed = tmp_path / "speed.json"
+    flags = ["--encoder-layers", "1", "--decoder-layers", "1", "--vocab-size", "50", "--lengths", "3/3"]
+    more = ["--sentences", "1", "--runs", "1", "--warmup", "0", "--beam", "1", "--threads", "2", "--cpu"]
+    command = ["benchmark", "owf_tiny", "--backend", "fairseq,ctranslate2", *flags, *more, "--json", str(speed)]
+    assert cli.main(command) == 0
+    data = json.loads(speed.read_text())
+    assert (data["settings"]["beam"], data["settings"]["threads"]) == (1, 2)
+    assert [entry["failure"] for entry in data["measurements"]] == [None, None]
+    assert "Beam 1, 2 threads" in capsys.readouterr().out

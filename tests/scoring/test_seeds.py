@@ -53,8 +53,8 @@ def test_as_corpus_bleu_of_drawn_sentences():
     means = {name: np.array([mean(name, sample) for sample in range(samples)]) for name in runs}
     whole = {name: [bleu(one, range(60)) for one in texts if one.startswith(name)] for name in means}
     apart = abs(np.mean(whole["base"]) - np.mean(whole["near"]))
-    differences = abs(means["base"] - means["near"])
-    expected = (1 + sum(differences - differences.mean() > apart)) / (1 + samples)
+    differences = means["base"] - means["near"]
+    expected = (1 + sum(abs(differences - differences.mean()) > apart)) / (1 + samples)
     found, signature = scores(texts, "base", samples=samples)
     assert found["near"].p_value == pytest.approx(expected)
     for name in means:
@@ -67,7 +67,7 @@ def test_as_corpus_bleu_of_drawn_sentences():
 
 
 @pytest.mark.parametrize("make", [BLEU, CHRF])
-def test_with_one_run_each_it_is_the_paired_bootstrap(make):
+def test_with_one_run_each_the_samples_are_those_of_the_paired_bootstrap(make):
     texts = {name: TEXTS[f"{name}_seed_1"] for name in ("base", "near", "far")}
     metric = make(references=[REFERENCE])
     statistics = {name: metric._extract_corpus_statistics(lines, None) for name, lines in texts.items()}
@@ -76,7 +76,8 @@ def test_with_one_run_each_it_is_the_paired_bootstrap(make):
     assert str(ours) == str(signature)
     for name, score in expected.items():
         one = found[name]
-        assert (one.score, one.p_value, one.significant) == (score.score, score.p_value, score.significant)
+        assert (one.score, one.significant) == (score.score, score.significant)
+        assert (one.p_value or 0) >= (score.p_value or 0)  # which sacreBLEU computes less strictly
         assert (one.mean, one.ci95) == pytest.approx((score.mean, score.ci95))
         assert (one.sd, one.n) == (None, 1)
 

@@ -48,7 +48,7 @@ def test_each_step_reads_what_the_one_before_it_writes(scripts):
     sizes = {one.training.args.arch: one.training.args.encoder_ffn_embed_dim for one in trained}
     assert sizes.pop("owf_student_tiny_one_wide_ffn") == 8 * sizes["owf_student_tiny"] == 8 * 768
     [shortlist] = called(commands, "shortlist")
-    assert shortlist.data == [prepare[1].output]
+    assert shortlist.data == [prepare[0].output]
     teacher, *exports = called(commands, "export")[1:]
     assert (teacher.checkpoint, teacher.output) == (f"{run}/original/teacher/checkpoint_best.pt", distill.teacher[0])
     assert teacher.shortlist is None

@@ -291,4 +291,4 @@ def test_quickstart_shows_what_it_does(scripts):
 
 def test_there_is_little_bash():
     files = [*(REPOSITORY / "scripts").rglob("*.sh"), REPOSITORY / ".ci/run"]
-    assert sum(len(file.read_text().splitlines()) for file in files) <= 1000
+    assert sum(len(file.read_text().splitlines()) for file in files) <= 1100

@@ -95,6 +95,14 @@ def test_batches_of_pieces(text):
         [[["D"]], [["A", "B", "C"], ["E", "F"]], [["G", "H", "I", "J"]]],
         [[["d"]], [["a", "b", "c"], ["e", "f"]], [["g", "h", "i", "j"]]],
     ]
+    # where models cut the text differently, the longer pieces count: here of one sentence, five more than the other's
+    padded = make_backend(
+        encode=lambda line: line + (" x x x x x" if line.startswith("e") else ""), max_source_length=9
+    )
+    [setting] = text_settings([make_backend(), padded], options, lambda text: None)
+    assert [len(batch) for batch in setting.batches[0]] == [2, 1, 1]
+    assert [len(batch) for batch in setting.batches[1]] == [2, 1, 1]
+    assert len(setting.batches[1][2][0]) == 7
     [random] = random_settings([make_backend()], BenchmarkOptions(lengths=((3, 4),), max_tokens=9, sentences=5), str)
     assert [len(batch) for batch in random.batches[0]] == [2, 2, 2]
     assert (random.batch_size, random.max_tokens, random.words) == (None, 9, None)
