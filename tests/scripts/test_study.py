@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from scripts_for_tests import load_script
 from study_for_tests import REFERENCE, load_study, write_run
 
 from owf_fairseq.checkpoints.stored_model import build_model
@@ -107,6 +108,21 @@ def test_what_is_missing(tmp_path, capsys):
     assert "attention_sss --seed 1" not in printed
     assert missing.main(["--results", str(tmp_path), "--only", "speed"]) == 2
     assert "`--only` must be one of main, attention, " in capsys.readouterr().err
+
+
+def test_what_the_log_of_an_interrupted_training_says():
+    read = load_script("training_log.py")
+    trained = "| INFO | train_inner | epoch 001: 4 / 9 loss=7, nll_loss=6, num_updates={}, train_wall=700, wall={}\n"
+    held_out = (
+        "| INFO | valid | epoch 001 | valid on 'valid' subset | loss {} | nll_loss {} | ppl 2 | num_updates {}{}\n"
+    )
+    log = trained.format(9, 100) + held_out.format(6.5, 5.25, 10, "") + trained.format(19, 200)
+    log += held_out.format(5.5, 4.25, 20, " | best_loss 5.5") + trained.format(29, 300)
+    # lost after the checkpoint of 10 updates, and made again
+    log += trained.format(19, 180) + held_out.format(5.4, 4.125, 20, " | best_loss 5.4") + trained.format(29, 285)
+    assert read.validations(log) == {10: (6.5, 5.25), 20: (5.4, 4.125)}
+    assert read.training_seconds(log) == 285
+    assert (read.validations(""), read.training_seconds("")) == ({}, 0)
 
 
 # --- the tables
