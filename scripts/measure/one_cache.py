@@ -18,6 +18,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from owf_fairseq.data.segmentation import Segmentation
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             *check_output_file("--output", args.output, overwrite=True, inputs=[args.input, args.ref]),
             *check_output_file("--json", args.json, overwrite=True, inputs=[args.input, args.ref]),
         ]
-        source, reference = (collect(problems, lambda path=path: read_lines(path)) for path in (args.input, args.ref))
+        source, reference = (collect(problems, partial(read_lines, path)) for path in (args.input, args.ref))
         if problems or source is None or reference is None:
             raise InputError(problems)
         if len(source) != len(reference):
