@@ -37,6 +37,10 @@ THRESHOLDS = {
 MEAN_THRESHOLD_SHARE = 0.1
 """The mean difference may be this share of that: one odd token is rounding, many are not."""
 
+MEAN_THRESHOLD_INT8 = 0.5
+"""For int8 in place of the share. Processors with AVX2 alone add products in 16 bits, which saturate: 0.33 was seen there
+of a model that had hardly learnt. A mistake in the structure shows in float32, which is looked at first."""
+
 ROUNDING = 5
 """Times the rounding of fairseq in float32, largest and mean, that an exported model's may be. Measured on
 random models, post-norm and pre-norm, of tiny to base size with 40 to 32,000 symbols: 0.8 to 1.7."""
@@ -117,7 +121,9 @@ def verify(
                 doubled.append(token_log_probabilities(exact, *pair))
             progress.advance(1)
     different, unexplained = ((torch.cat(exported) - torch.cat(theirs)).abs() for theirs in (expected, doubled))
-    always = THRESHOLDS[backend.exported.record["quantization"]]
+    quantization = backend.exported.record["quantization"]
+    always = THRESHOLDS[quantization]
+    always_mean = MEAN_THRESHOLD_INT8 if quantization.startswith("int8") else always * MEAN_THRESHOLD_SHARE
     return Verification(
         len(sentences),
         len(different),
@@ -127,7 +133,7 @@ def verify(
         unexplained.max().item(),
         unexplained.mean().item(),
         max(always, min(ROUNDING * rounding.largest, AT_MOST)),
-        max(always * MEAN_THRESHOLD_SHARE, min(ROUNDING * rounding.total / rounding.number, AT_MOST)),
+        max(always_mean, min(ROUNDING * rounding.total / rounding.number, AT_MOST)),
         backend.translator.compute_type,
     )
 

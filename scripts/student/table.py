@@ -20,7 +20,7 @@ from owf_fairseq.checkpoints.naming import configuration_label
 from owf_fairseq.errors import InputError
 from owf_fairseq.files.json_object import read_object
 from owf_fairseq.files.outputs import output_file, write_output
-from owf_fairseq.tables import markdown_table, number
+from owf_fairseq.tables import joined_numbers, markdown_table, number
 
 MADE_BY = "bash scripts/distill.sh --original"
 TEXTS = ("distilled", "original")
@@ -74,8 +74,9 @@ def joined(scores: dict[str, Any], speeds: list[dict[str, Any]]) -> list[Row]:
             student, _, served = rest.partition(".") if kind in TEXTS else ("", "", rest)
             weights, _, shortlist = served.partition(".")
             label = configuration_label(model["configuration"], model["arch"])
+            width = model["ffn_dims"]["encoder"]
             row = rows.setdefault(model["name"], {"speeds": {}, "scores": {}})
-            row |= {"model": label if student else "teacher", "student": student, "weights": weights}
+            row |= {"model": f"{label}, d_ff {joined_numbers(width)}" if student else "teacher", "weights": weights}
             row |= {"shortlist": bool(shortlist), "mb": model["folder_mb"]}
             for text in TEXTS:
                 name = f"{text}.{rest}" if student else model["name"] if text == "original" else None

@@ -118,8 +118,10 @@ def test_from_text_to_the_table(scripts):
         write_lines(run / f"raw/{split}.en", lines)
         write_lines(run / f"raw/{split}.de", [line.upper() for line in lines])
     students.mkdir()
-    settings = ["max-tokens: 300", "lr: 0.01", "max-update: 80", "warmup-updates: 10", "dropout: 0"]
-    settings += [f"{each}-interval{of}: 40" for each in ("validate", "save") for of in ("", "-updates")]
+    settings = ["max-tokens: 300", "lr: 0.005", "max-update: 300", "warmup-updates: 50", "dropout: 0"]
+    for stack in ("encoder", "decoder"):
+        settings += [f"{stack}-layers: 1", f"{stack}-embed-dim: 96", f"{stack}-attention-heads: 4"]
+    settings += [f"{each}-interval{of}: 150" for each in ("validate", "save") for of in ("", "-updates")]
     write_lines(students / "_base.yaml", [f"base: {REPOSITORY}/configs/_cpu.yaml", *settings])
     for name, arch in {"teacher": "owf_tiny", "no_dec": "owf_tiny_no_dec"}.items():
         write_lines(students / f"{name}.yaml", ["base: _base.yaml", f"arch: {arch}"])
@@ -127,12 +129,12 @@ def test_from_text_to_the_table(scripts):
     assert done.returncode == 0, done.stdout + done.stderr
     table = (run / "student.md").read_text().splitlines()
     assert [line.split(" | ")[:3] for line in table[2:]] == [
-        ["| teacher", "int8", "no"], ["| NoDec", "int8", "no"], ["| NoDec", "int8", "yes"]
+        ["| teacher", "int8", "no"], ["| NoDec, d_ff 128", "int8", "no"], ["| NoDec, d_ff 128", "int8", "yes"]
     ]  # fmt: skip
     rows = json.loads((run / "student.json").read_text())["rows"]
     # the toy is learned: whatever the student has learned from, it has learned from the teacher
-    assert float(rows[0]["BLEU, original text"]) > 90
-    assert min(float(row["BLEU, distilled text"]) for row in rows[1:]) > 50
+    assert float(rows[0]["BLEU, original text"]) > 60
+    assert min(float(row["BLEU, distilled text"]) for row in rows[1:]) > 40
     assert {row["BLEU, original text"] for row in rows[1:]} == {"-"}
     assert all(float(value.replace(",", "")) > 0 for row in rows for what, value in row.items() if "words/s" in what)
     assert (run / "student.png").stat().st_size > 10_000
@@ -145,7 +147,13 @@ def results(names, beam, sizes):
     return {
         "settings": {"beam": beam},
         "models": [
-            {"name": name, "arch": f"owf_tiny{arch}", "configuration": configuration, "folder_mb": 1.25}
+            {
+                "name": name,
+                "arch": f"owf_tiny{arch}",
+                "configuration": configuration,
+                "folder_mb": 1.25,
+                "ffn_dims": {"encoder": 1536, "decoder": None},
+            }
             for name, arch, configuration in names
         ],
         "measurements": [
@@ -180,8 +188,8 @@ def test_the_table_has_each_score_and_speed_in_its_place(tmp_path, capsys):
     ]
     assert rows[2:] == [
         ["teacher", "int8", "no", "-", "-", "10.0", "20.0", "1", "1", "32", "1.2"],
-        ["NoDec", "int8", "no", "11.0", "21.0", "13.0", "23.0", "1,001", "1,001", "1,032", "1.2"],
-        ["NoDec", "int8", "yes", "12.0", "22.0", "14.0", "24.0", "2,001", "2,001", "2,032", "1.2"],
+        ["NoDec, d_ff 1,536", "int8", "no", "11.0", "21.0", "13.0", "23.0", "1,001", "1,001", "1,032", "1.2"],
+        ["NoDec, d_ff 1,536", "int8", "yes", "12.0", "22.0", "14.0", "24.0", "2,001", "2,001", "2,032", "1.2"],
     ]
     made = json.loads((tmp_path / "out.json").read_text())
     assert [list(row.values()) for row in made["rows"]] == rows[2:]
