@@ -38,8 +38,8 @@ MEAN_THRESHOLD_SHARE = 0.1
 """The mean difference may be this share of that: one odd token is rounding, many are not."""
 
 MEAN_THRESHOLD_INT8 = 0.5
-"""For int8 in place of the share. Processors with AVX2 alone add products in 16 bits, which saturate: 0.33 was seen there
-of a model that had hardly learnt. A mistake in the structure shows in float32, which is looked at first."""
+"""For int8 in place of the share. Processors with AVX2 alone add products in 16 bits, which saturate: 0.33 was seen of
+a model that had hardly learnt. A mistake in the structure shows in float32, which is looked at first."""
 
 ROUNDING = 5
 """Times the rounding of fairseq in float32, largest and mean, that an exported model's may be. Measured on
