@@ -1,7 +1,6 @@
 """The scripts of the datasets: the commands that they run, which the real parsers read."""
 
 import re
-import subprocess
 
 import pytest
 from fairseq_for_tests import REPOSITORY
@@ -264,9 +263,7 @@ def test_similarity_is_a_table(scripts):
 
 def test_quickstart_shows_what_it_does(scripts):
     """With the default models, and with what a trial asks for."""
-    state = "cat pyproject.toml constraints*.txt | cksum"
-    mark = subprocess.run(state, shell=True, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    (scripts.folder / "venv/.installed").write_text(f"{mark}1\n")
+    scripts.pretend_installed()
     out = scripts.folder / "out"
     (out / "raw").mkdir(parents=True)
     for name in ("raw/test.en", "raw/test.ro", "raw/train.en", "owf_small/test.ro", "owf_decoder_only_small/test.ro"):

@@ -3,12 +3,10 @@
 import json
 import random
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from fairseq_for_tests import REPOSITORY
 from prepare_for_tests import sentences
 from scripts_for_tests import Scripts, lines_of, parse
 from study_for_tests import FOLDER, REFERENCE, load_study, write_run
@@ -105,9 +103,7 @@ def test_a_run_from_config_to_results(words, tmp_path, corpus, capfd):
 @pytest.fixture
 def scripts(tmp_path):
     found = Scripts(tmp_path)
-    state = "cat pyproject.toml constraints*.txt | cksum"
-    mark = subprocess.run(state, shell=True, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    (tmp_path / "venv/.installed-plot").write_text(f"{mark}1\n")
+    found.pretend_installed("plot")
     return found
 
 
