@@ -73,12 +73,17 @@ def checkpoints_of(model: str) -> list[str]:
     return files
 
 
+def without_seed(name: str) -> str:
+    """The configuration's name of a run that is called ``NAME_seed_N``, as `owf train --seeds` calls folders."""
+    return re.sub(r"_seed_\d+$", "", name)
+
+
 def arch_of_name(name: str) -> tuple[str | None, int | None]:
     """The arch and the width that a name says, such as ``owf_big_shared_enc_24576``; with or without ``owf_``.
 
     ``_seed_N`` at its end, as the folders of `owf train --seeds` have it, says nothing of either.
     """
-    name = re.sub(r"_seed_\d+$", "", name)
+    name = without_seed(name)
     found = re.fullmatch(r"(?:owf_)?(.+?)(?:_(\d{2,}))?", name)
     for text, dim in ((name, None), (found[1], found[2])) if found else ():
         arch = text if text.startswith("owf_") else f"owf_{text}"

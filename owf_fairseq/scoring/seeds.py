@@ -15,12 +15,12 @@ seeds, and one says nothing of it.
 from __future__ import annotations
 
 import os
-import re
 import statistics as of_numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from owf_fairseq.model_names import without_seed
 from owf_fairseq.scoring.significance import LEVEL, SystemScore, score_systems
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def group_runs(names: Sequence[str]) -> Runs:
     """Puts ``NAME_seed_N``, as `owf train --seeds` names its folders, into ``NAME``; others stand alone."""
     runs: Runs = {}
     for name in names:
-        runs.setdefault(re.sub(r"_seed_\d+$", "", name), []).append(name)
+        runs.setdefault(without_seed(name), []).append(name)
     return runs
 
 
