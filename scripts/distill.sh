@@ -75,7 +75,9 @@ main() {
   say "teacher"
   if [ -z "$TEACHER" ] || [ -n "$ORIGINAL" ]; then
     [ -n "$TEACHER" ] || first=("$STUDENTS/teacher.yaml")
-    owf train "${first[@]}" ${ORIGINAL:+"${students[@]}"} --run "$RUN/original" --data "$RUN/data" "${training[@]}"
+    mkdir -p "$RUN/original"
+    ln -sfn ../data "$RUN/original/data" # in shards or not, as --run finds it
+    owf train "${first[@]}" ${ORIGINAL:+"${students[@]}"} --run "$RUN/original" "${training[@]}"
   fi
   [ -z "$ORIGINAL" ] || kinds+=(original)
   served teacher "${TEACHER:-$RUN/original/teacher/checkpoint_best.pt}"

@@ -36,7 +36,8 @@ def test_each_step_reads_what_the_one_before_it_writes(scripts):
     assert [one.training.args.save_dir for one in trained] == [
         f"{run}/original/{name}" for name in ("teacher", *STUDENTS)
     ]
-    assert {one.training.args.data for one in trained} == {f"{run}/data"}
+    assert {one.training.args.data for one in trained} == {f"{run}/original/data"}
+    assert (run / "original/data").readlink().as_posix() == "../data"
     [distill] = called(commands, "distill")
     assert (distill.teacher, distill.train) == ([f"{run}/served/teacher.int8"], f"{run}/raw/train")
     assert (prepare[1].train, prepare[1].like) == (distill.output, prepare[0].output)
